@@ -1,0 +1,45 @@
+# Two commands: `make train` and `make test`. Both set everything up on a fresh machine.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help test test-slow lint train bench pictures clean
+
+help:
+	@grep -E '^## ' Makefile | sed 's/^## //'
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+## make test       set up, lint, type-check and run the tests
+test: lint
+	$(BIN)/python -m pytest
+
+## make test-slow  the tests that take minutes
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
+
+## make lint       ruff and mypy --strict
+lint: $(STAMP)
+	$(BIN)/ruff check src tests docs
+	$(BIN)/mypy
+
+## make train      set up and train on the bundled graph
+train: $(STAMP)
+	@echo "sgcn: training arrives with the next release; 'make bench' shows the sampling engine at work."
+
+## make bench      a short benchmark; writes benchmarks/latest.json
+bench: $(STAMP)
+	$(BIN)/sgcn bench sampling --graph flickr-like --out benchmarks/latest.json
+
+## make pictures   redraw the pictures of the docs
+pictures: $(STAMP)
+	$(BIN)/python docs/pictures.py
+
+## make clean      remove everything that the other targets made
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

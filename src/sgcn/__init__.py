@@ -1,0 +1,49 @@
+"""Train graph convolutional networks by sampling: any sampler with any variance-reduction rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sgcn.errors import SgcnError
+
+if TYPE_CHECKING:
+    from sgcn.block import Batch, Block
+    from sgcn.graph import Graph
+    from sgcn.loader import Loader
+    from sgcn.rng import Key
+    from sgcn.samplers import SAMPLERS, NodeSet, Sampler, make_sampler
+
+__version__ = "0.1.0"
+__all__ = [
+    "SAMPLERS",
+    "Batch",
+    "Block",
+    "Graph",
+    "Key",
+    "Loader",
+    "NodeSet",
+    "Sampler",
+    "SgcnError",
+    "make_sampler",
+]
+
+_HOME = {
+    "Batch": "sgcn.block",
+    "Block": "sgcn.block",
+    "Graph": "sgcn.graph",
+    "Key": "sgcn.rng",
+    "Loader": "sgcn.loader",
+    "SAMPLERS": "sgcn.samplers",
+    "NodeSet": "sgcn.samplers",
+    "Sampler": "sgcn.samplers",
+    "make_sampler": "sgcn.samplers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names load on first use, so that ``sgcn --help`` does not wait for numba."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'sgcn' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,10 @@
+"""The one error that users are meant to read."""
+
+from __future__ import annotations
+
+
+class SgcnError(ValueError):
+    """Bad input: says in one sentence what came, what was expected and what to do.
+
+    The command line prints it without a traceback and ends with exit code 2.
+    """

@@ -1,0 +1,361 @@
+"""`Graph`: a topology at 4 bytes a stored edge, and P as two scaling vectors over it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from sgcn.errors import SgcnError
+from sgcn.kernels import Propagation
+
+Array = npt.NDArray[Any]
+Normalization = Literal["sym", "row"]
+T = TypeVar("T")
+
+
+class Graph:
+    """N nodes, their edges as CSR, and the propagation matrix P = diag(r) (A + I) diag(c).
+
+    Row i lists the nodes that i reads from. Make one with `from_csr`, `from_edges`,
+    `from_edge_index`, `from_scipy` or `from_pyg`, or `open` a saved one. Arrays are shared, never
+    copied, by `with_propagation`; treat them as read-only.
+    """
+
+    def __init__(
+        self,
+        indptr: Array,
+        indices: Array,
+        values: Array | None = None,
+        *,
+        directed: bool = False,
+        normalization: Normalization = "sym",
+        self_loops: bool = True,
+        x: Any = None,
+        y: Any = None,
+        split: Any = None,
+        scaling: tuple[Array, Array] | None = None,
+    ) -> None:
+        """For arrays that are known to be sound; everyone else uses the `from_` constructors."""
+        if normalization not in ("sym", "row"):
+            raise SgcnError(f"normalization is {normalization!r}, expected one of sym, row")
+        self.indptr: npt.NDArray[np.int64] = indptr
+        self.indices: npt.NDArray[np.int32] = indices
+        self.values: npt.NDArray[np.float32] | None = values
+        self.directed = directed
+        self.normalization: Normalization = normalization
+        self.self_loops = self_loops
+        self.row, self.col = scaling if scaling is not None else self._scaling()
+        self.x, self.y, self.split = _checked_rows(len(self), x, y, split)
+        self.path: Path | None = None
+        self._memo: dict[Hashable, Any] = {}
+        self._lock = threading.RLock()
+
+    # -- making one ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_csr(
+        cls, indptr: Any, indices: Any, values: Any = None, *, directed: bool = False, **options: Any
+    ) -> Graph:
+        """From CSR arrays; symmetrised unless ``directed``, duplicates merged."""
+        indptr, indices = _numpy(indptr), _numpy(indices)
+        n, stored = len(indptr) - 1, len(indices)
+        if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or n < 1:
+            raise SgcnError(
+                f"indptr is {_kind(indptr)}, expected a vector of N + 1 whole numbers with N >= 1"
+            )
+        indptr = indptr.astype(np.int64, copy=False)
+        if indptr[0] != 0 or indptr[-1] != stored or np.any(np.diff(indptr) < 0):
+            raise SgcnError(
+                f"indptr runs from {indptr[0]} to {indptr[-1]}, expected it to rise from 0 to the "
+                f"{stored} entries of indices without falling"
+            )
+        indices = _checked_ids("indices", indices, n)
+        values = _checked_weights(values, stored)
+        if values is None:
+            from sgcn.kernels import csr
+
+            sound = csr.rows_are_sorted(indptr, indices) and (
+                directed or csr.is_symmetric(indptr, indices)
+            )
+            if sound:
+                if options.get("self_loops", True) and csr.count_self_loops(indptr, indices):
+                    indptr, indices = csr.drop_self_loops(indptr, indices)
+                return cls(indptr, indices, directed=directed, **options)
+        rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(indptr))
+        return cls._from_entries(rows, indices, values, n, directed, options)
+
+    @classmethod
+    def from_edges(
+        cls,
+        src: Any,
+        dst: Any,
+        weights: Any = None,
+        *,
+        nodes: int | None = None,
+        directed: bool = False,
+        **options: Any,
+    ) -> Graph:
+        """From an edge list; messages go from ``src`` to ``dst``. ``nodes`` defaults to max id + 1."""
+        src, dst = _numpy(src), _numpy(dst)
+        if src.shape != dst.shape or src.ndim != 1:
+            raise SgcnError(
+                f"src and dst have shapes {src.shape} and {dst.shape}, expected two vectors of one "
+                "length"
+            )
+        if nodes is None:
+            if len(src) == 0:
+                raise SgcnError("the graph is empty, expected at least one node: pass nodes=N")
+            nodes = int(max(src.max(), dst.max())) + 1 if src.dtype.kind in "iu" else 1
+        if nodes < 1:
+            raise SgcnError(f"nodes is {nodes}, expected at least one node")
+        src, dst = _checked_ids("src", src, nodes), _checked_ids("dst", dst, nodes)
+        return cls._from_entries(
+            dst, src, _checked_weights(weights, len(src)), nodes, directed, options
+        )
+
+    @classmethod
+    def from_edge_index(cls, edge_index: Any, weights: Any = None, **options: Any) -> Graph:
+        """From a 2 x E array or tensor in PyG's layout: sources above, destinations below."""
+        pair = _numpy(edge_index)
+        if pair.ndim != 2 or pair.shape[0] != 2:
+            raise SgcnError(f"edge_index has shape {pair.shape}, expected (2, E)")
+        return cls.from_edges(pair[0], pair[1], weights, **options)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, weighted: bool = False, **options: Any) -> Graph:
+        """From a square scipy sparse matrix; its values count only with ``weighted``."""
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise SgcnError(f"the matrix has shape {matrix.shape}, expected a square one")
+        if matrix.shape[0] == 0:
+            raise SgcnError("the graph is empty, expected at least one node")
+        csr = sp.csr_array(matrix)
+        values = csr.data if weighted else None
+        return cls.from_csr(csr.indptr, csr.indices, values, **options)
+
+    @classmethod
+    def from_pyg(cls, data: Any, **options: Any) -> Graph:
+        """From a PyG ``Data`` object (anything with ``edge_index`` and ``num_nodes``)."""
+        if getattr(data, "edge_index", None) is None:
+            raise SgcnError(
+                f"{type(data).__name__} has no edge_index, expected a homogeneous PyG Data object"
+            )
+        y = getattr(data, "y", None)
+        if y is not None:
+            y = _numpy(y)
+            y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        weights = getattr(data, "edge_weight", None)
+        options = {"x": getattr(data, "x", None), "y": y, "split": _split_of(data)} | options
+        return cls.from_edge_index(
+            data.edge_index, weights, **({"nodes": int(data.num_nodes)} | options)
+        )
+
+    @classmethod
+    def _from_entries(
+        cls,
+        rows: npt.NDArray[np.int32],
+        cols: npt.NDArray[np.int32],
+        values: npt.NDArray[np.float32] | None,
+        n: int,
+        directed: bool,
+        options: dict[str, Any],
+    ) -> Graph:
+        loops = options.get("self_loops", True)
+        if values is None:
+            from sgcn.kernels import csr
+
+            indptr, indices = csr.scatter_edges(rows, cols, n, not directed, loops)
+            kept = csr.sort_rows(indptr, indices)
+            fitted = csr.compact_rows(indptr, indices, kept)
+            if fitted[-1] != indptr[-1]:
+                indices = indices[: fitted[-1]].copy()
+            return cls(fitted, indices, directed=directed, **options)
+        # Repeated entries add up; the two directions of an edge take the larger weight, so that
+        # a matrix which is symmetric already stays as it is.
+        matrix = sp.coo_array((values, (rows, cols)), shape=(n, n)).tocsr()
+        if loops:
+            matrix.setdiag(0)
+        matrix = matrix if directed else matrix.maximum(matrix.T).tocsr()
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        return cls(
+            matrix.indptr.astype(np.int64, copy=False),
+            matrix.indices.astype(np.int32, copy=False),
+            matrix.data.astype(np.float32, copy=False),
+            directed=directed,
+            **options,
+        )
+
+    # -- what it is ---------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def edges(self) -> int:
+        """Stored entries: twice the number of undirected edges."""
+        return len(self.indices)
+
+    @property
+    def degrees(self) -> npt.NDArray[np.int64]:
+        return np.diff(self.indptr)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of topology and scaling, beside features, labels and split."""
+        arrays = {id(a): a.nbytes for a in (self.indptr, self.indices, self.row, self.col)}
+        return sum(arrays.values()) + (0 if self.values is None else self.values.nbytes)
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return (
+            f"Graph({len(self):,} nodes, {self.edges:,} stored edges, {kind}, "
+            f"{self.normalization}{' + self-loops' if self.self_loops else ''})"
+        )
+
+    @property
+    def propagation(self) -> Propagation:
+        """P as kernels take it."""
+        values = self.values if self.values is not None else np.empty(0, np.float32)
+        return Propagation(self.indptr, self.indices, values, self.row, self.col, self.self_loops)
+
+    def matrix(self) -> Any:
+        """P as a scipy matrix, one value an entry: for small graphs, tests and baselines."""
+        values = self.values if self.values is not None else np.ones(self.edges, np.float32)
+        a = sp.csr_array((values, self.indices, self.indptr), shape=(len(self), len(self)))
+        if self.self_loops:
+            a = a + sp.eye_array(len(self), dtype=np.float32)
+        return sp.csr_array(sp.diags_array(self.row) @ a @ sp.diags_array(self.col))
+
+    def with_propagation(
+        self, normalization: Normalization = "sym", *, self_loops: bool = True
+    ) -> Graph:
+        """The same graph with another P; topology, features and labels are shared."""
+        make = Graph
+        if self_loops and not self.self_loops:
+            make = Graph.from_csr  # type: ignore[assignment]  # drops a stored diagonal
+        return make(
+            self.indptr,
+            self.indices,
+            self.values,
+            directed=self.directed,
+            normalization=normalization,
+            self_loops=self_loops,
+            x=self.x,
+            y=self.y,
+            split=self.split,
+        )
+
+    def _scaling(self) -> tuple[Array, Array]:
+        if self.values is None:
+            degrees = np.diff(self.indptr).astype(np.float64)
+        else:
+            from sgcn.kernels import csr
+
+            degrees = csr.weighted_degrees(self.indptr, self.values)
+        degrees += self.self_loops
+        inverse = np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
+        if self.normalization == "row":
+            return inverse.astype(np.float32), np.ones(len(degrees), np.float32)
+        root = np.sqrt(inverse).astype(np.float32)
+        return root, root
+
+    def memo(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """``compute()`` once for this graph; what samplers derive from it lives here."""
+        with self._lock:
+            if key not in self._memo:
+                self._memo[key] = compute()
+            value: T = self._memo[key]
+            return value
+
+    # -- files --------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a directory of ``.npy`` files and a JSON header; it appears whole or not at all."""
+        from sgcn.data import store
+
+        store.save(self, Path(path), overwrite=overwrite)
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False) -> Graph:
+        """Map a saved graph into memory; ``verify`` also reads it all and checks the checksums."""
+        from sgcn.data import store
+
+        return store.open_graph(Path(path), verify=verify)
+
+
+# -- checks -------------------------------------------------------------------------------------
+
+
+def _numpy(value: Any) -> Array:
+    """A numpy view of an array, list or torch tensor."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    return np.asarray(value)
+
+
+def _kind(array: Array) -> str:
+    return f"{array.dtype} of shape {array.shape}"
+
+
+def _checked_ids(name: str, ids: Array, n: int) -> npt.NDArray[np.int32]:
+    if ids.dtype.kind not in "iu":
+        if ids.size:
+            raise SgcnError(f"{name} holds {ids.dtype} values, expected whole node ids")
+        ids = ids.astype(np.int32)
+    if n > np.iinfo(np.int32).max:
+        raise SgcnError(f"the graph has {n} nodes, expected at most 2**31 - 1")
+    if ids.size:
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= n:
+            raise SgcnError(
+                f"{name} holds node {low if low < 0 else high}, expected ids from 0 to {n - 1}"
+            )
+    return ids.astype(np.int32, copy=False)
+
+
+def _checked_weights(weights: Any, stored: int) -> npt.NDArray[np.float32] | None:
+    if weights is None:
+        return None
+    weights = _numpy(weights)
+    if weights.shape != (stored,):
+        raise SgcnError(
+            f"the edge weights have shape {weights.shape}, expected one for each of the {stored} "
+            "edges"
+        )
+    weights = weights.astype(np.float32, copy=False)
+    bad = ~(weights >= 0) | np.isinf(weights)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise SgcnError(
+            f"edge {first} has weight {weights[first]}, expected finite numbers >= 0"
+        )
+    return weights
+
+
+def _checked_rows(n: int, x: Any, y: Any, split: Any) -> tuple[Any, Any, Any]:
+    if x is not None:
+        x = sp.csr_array(x) if sp.issparse(x) else _numpy(x)
+    y = None if y is None else _numpy(y)
+    split = None if split is None else _numpy(split).astype(np.int8, copy=False)
+    for name, rows in (("x (features)", x), ("y (labels)", y), ("split", split)):
+        if rows is not None and (rows.ndim not in (1, 2) or rows.shape[0] != n):
+            raise SgcnError(f"{name} has shape {rows.shape}, expected {n} rows, one for each node")
+    return x, y, split
+
+
+def _split_of(data: Any) -> Array | None:
+    """0, 1, 2 from the train, validation and test masks of a PyG object."""
+    masks = [getattr(data, name, None) for name in ("train_mask", "val_mask", "test_mask")]
+    if all(mask is None for mask in masks):
+        return None
+    split = np.full(int(data.num_nodes), -1, np.int8)
+    for part, mask in enumerate(masks):
+        if mask is not None and _numpy(mask).ndim == 1:
+            split[_numpy(mask).astype(bool)] = part
+    return split

@@ -1,0 +1,138 @@
+"""Kernels that turn an edge list into sorted rows without duplicates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(nogil=True, cache=True)
+def scatter_edges(rows: Any, cols: Any, n: int, both: bool, drop_loops: bool) -> Any:
+    """Counting sort of the edges by row; with ``both`` every edge also in the other direction."""
+    indptr = np.zeros(n + 1, np.int64)
+    for e in range(len(rows)):
+        i, j = rows[e], cols[e]
+        if i == j:
+            if not drop_loops:
+                indptr[i + 1] += 1
+            continue
+        indptr[i + 1] += 1
+        if both:
+            indptr[j + 1] += 1
+    for i in range(n):
+        indptr[i + 1] += indptr[i]
+    indices = np.empty(indptr[n], np.int32)
+    cursor = indptr[:-1].copy()
+    for e in range(len(rows)):
+        i, j = rows[e], cols[e]
+        if i == j and drop_loops:
+            continue
+        indices[cursor[i]] = j
+        cursor[i] += 1
+        if both and i != j:
+            indices[cursor[j]] = i
+            cursor[j] += 1
+    return indptr, indices
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def sort_rows(indptr: Any, indices: Any) -> Any:
+    """Sort every row in place and drop duplicates; the kept number of entries of each row."""
+    n = len(indptr) - 1
+    kept = np.zeros(n, np.int64)
+    for i in prange(n):
+        row = indices[indptr[i] : indptr[i + 1]]
+        ordered = True
+        for k in range(1, len(row)):
+            if row[k] < row[k - 1]:
+                ordered = False
+                break
+        if not ordered:
+            row[:] = np.sort(row)
+        m = 0
+        for k in range(len(row)):
+            if k == 0 or row[k] != row[k - 1]:
+                row[m] = row[k]
+                m += 1
+        kept[i] = m
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def compact_rows(indptr: Any, indices: Any, kept: Any) -> Any:
+    """Close, in place, the gaps that duplicates left; the new row pointers."""
+    out = 0
+    fitted = np.empty_like(indptr)
+    for i in range(len(kept)):
+        start = indptr[i]
+        fitted[i] = out
+        for k in range(kept[i]):
+            indices[out] = indices[start + k]
+            out += 1
+    fitted[len(kept)] = out
+    return fitted
+
+
+@njit(nogil=True, cache=True)
+def weighted_degrees(indptr: Any, values: Any) -> Any:
+    """Row sums of A."""
+    degrees = np.empty(len(indptr) - 1, np.float64)
+    for i in range(len(degrees)):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += values[e]
+        degrees[i] = total
+    return degrees
+
+
+@njit(nogil=True, cache=True)
+def rows_are_sorted(indptr: Any, indices: Any) -> Any:
+    """Whether every row is strictly increasing: sorted and free of duplicates."""
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i] + 1, indptr[i + 1]):
+            if indices[e] <= indices[e - 1]:
+                return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def is_symmetric(indptr: Any, indices: Any) -> Any:
+    """Whether sorted rows hold every edge in both directions: one merge-like pass."""
+    n = len(indptr) - 1
+    cursor = indptr[:-1].copy()
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if cursor[j] == indptr[j + 1] or indices[cursor[j]] != i:
+                return False
+            cursor[j] += 1
+    return True
+
+
+@njit(nogil=True, cache=True)
+def drop_self_loops(indptr: Any, indices: Any) -> Any:
+    """Copies of the arrays without diagonal entries."""
+    fitted = np.empty_like(indptr)
+    out = 0
+    kept = np.empty_like(indices)
+    for i in range(len(indptr) - 1):
+        fitted[i] = out
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] != i:
+                kept[out] = indices[e]
+                out += 1
+    fitted[len(indptr) - 1] = out
+    return fitted, kept[:out].copy()
+
+
+@njit(nogil=True, cache=True)
+def count_self_loops(indptr: Any, indices: Any) -> Any:
+    """How many diagonal entries are stored."""
+    count = 0
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] == i:
+                count += 1
+    return count

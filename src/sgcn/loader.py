@@ -1,0 +1,108 @@
+"""`Loader`: the batches of an epoch, in order, drawn ahead of time by threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from sgcn.block import Batch
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.kernels.random import permutation
+from sgcn.rng import Key, check_seed
+from sgcn.samplers.base import NodeSet, Sampler
+
+
+class Loader:
+    """Batches over ``nodes``: one pass an epoch, or ``batches_per_epoch`` of them.
+
+    ``threads`` sample ahead, at most two batches each; 0 samples in the caller's thread. Batches
+    depend on (seed, epoch, step) alone, so any number of threads yields the same ones.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        nodes: Any,
+        sampler: Sampler,
+        *,
+        batch_size: int = 512,
+        depth: int = 2,
+        seed: int = 0,
+        threads: int = 1,
+        batches_per_epoch: int | None = None,
+    ) -> None:
+        for name, value, least in (
+            ("batch_size", batch_size, 1),
+            ("depth", depth, 1),
+            ("threads", threads, 0),
+            ("batches_per_epoch", 1 if batches_per_epoch is None else batches_per_epoch, 1),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SgcnError(f"{name} is {value!r}, expected a whole number >= {least}")
+        self.graph = graph
+        self.nodes = NodeSet(nodes, len(graph))
+        if len(self.nodes.ids) == 0:
+            raise SgcnError("there are no nodes to make batches of, expected at least one")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.depth = depth
+        self.seed = check_seed(seed)
+        self.threads = threads
+        self._steps = batches_per_epoch or -(-len(self.nodes.ids) // batch_size)
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return self._steps
+
+    def epoch(self, epoch: int = 0, start: int = 0) -> Iterator[Batch]:
+        """The batches of ``epoch`` from step ``start`` on."""
+        plan = _Plan(self, epoch)
+        if self.threads == 0:
+            yield from (plan.batch(step) for step in range(start, len(self)))
+            return
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="sgcn-sample")
+        ahead: deque[Future[Batch]] = deque()
+        try:
+            for step in range(start, len(self)):
+                ahead.append(pool.submit(plan.batch, step))
+                if len(ahead) > 2 * self.threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.epoch(0)
+
+
+class _Plan:
+    """Which seeds each step of an epoch takes: slices of one random order after another."""
+
+    def __init__(self, loader: Loader, epoch: int) -> None:
+        self.loader = loader
+        self.epoch = epoch
+        self.order = np.empty(0, np.int32)
+        if not loader.sampler.draws_nodes:
+            nodes, key = loader.nodes.ids, Key(loader.seed, epoch)
+            # A single pass may end with a short batch; more batches than that start another order.
+            rounds = max(1, -(-(len(loader) - 1) * loader.batch_size // len(nodes)))
+            orders = (permutation(len(nodes), key.shuffle_stream(r)) for r in range(rounds))
+            self.order = nodes[np.concatenate(list(orders))]
+
+    def batch(self, step: int) -> Batch:
+        loader = self.loader
+        seeds: Any = loader.nodes
+        if not loader.sampler.draws_nodes:
+            seeds = self.order[step * loader.batch_size : (step + 1) * loader.batch_size]
+        try:
+            key = Key(loader.seed, self.epoch, step)
+            return loader.sampler.sample(loader.graph, seeds, key, loader.depth)
+        except Exception as error:
+            error.add_note(f"while sampling step {step} of epoch {self.epoch}")
+            raise

@@ -1,0 +1,50 @@
+"""Counter-based randomness: the only source of chance in the package.
+
+A random number is a pure function of a key ``(seed, epoch, step, layer)`` and a counter, so a batch
+is the same whichever thread draws it, in whatever order, on any machine.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sgcn.errors import SgcnError
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_SHUFFLE_LAYER = 1 << 32  # a layer number that no model reaches
+
+
+def _mix(z: int) -> int:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection that scrambles."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
+
+
+class Key(NamedTuple):
+    """Names one sample; :meth:`stream` names the randomness of one of its layers."""
+
+    seed: int
+    epoch: int = 0
+    step: int = 0
+
+    def stream(self, layer: int) -> np.uint64:
+        """The 64-bit stream for ``layer``: hand it to a kernel, which adds the counter."""
+        state = 0
+        for part in (self.seed, self.epoch, self.step, layer):
+            state = _mix(((state ^ part) + _GOLDEN) & _MASK)
+        return np.uint64(state)
+
+    def shuffle_stream(self, round: int = 0) -> np.uint64:
+        """The stream that orders an epoch's ``round``; it depends on seed and epoch, not on step."""
+        return Key(self.seed, self.epoch).stream(_SHUFFLE_LAYER + round)
+
+
+def check_seed(seed: int) -> int:
+    """``seed`` itself, if it is a whole number that a stream can be keyed by."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 1 << 63:
+        raise SgcnError(f"seed is {seed!r}, expected a whole number from 0 to 2**63 - 1")
+    return int(seed)

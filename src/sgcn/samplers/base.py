@@ -1,0 +1,210 @@
+"""What a sampler is, and the pieces that several of them share."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.block import Batch, Block, Float32, Int32
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.kernels import blocks as kernels
+from sgcn.options import Options, one_of, option, per_layer
+from sgcn.rng import Key
+
+WEIGHTINGS = ("unbiased", "hajek", "row")
+
+
+class NodeSet:
+    """A set of nodes, and the membership mask that subgraph samplers ask it for; made once."""
+
+    def __init__(self, ids: Any, nodes: int) -> None:
+        self.ids = checked_nodes(ids, nodes)
+        self.nodes = nodes
+
+    @cached_property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        mask = np.zeros(self.nodes, np.bool_)
+        mask[self.ids] = True
+        return mask
+
+    @cached_property
+    def size(self) -> int:
+        """How many distinct nodes there are."""
+        return int(self.mask.sum())
+
+
+class Scratch(threading.local):
+    """A thread's reusable arrays; every kernel leaves them as it found them."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Any] = {}
+
+    def get(self, name: str, size: int, dtype: Any, fill: int = 0) -> Any:
+        array = self._arrays.get(name)
+        if array is None or len(array) < size:
+            array = np.full(size, fill, dtype)
+            self._arrays[name] = array
+        return array
+
+    def position(self, graph: Graph) -> Int32:
+        position: Int32 = self.get("position", len(graph), np.int32, -1)
+        return position
+
+    def member(self, graph: Graph) -> Any:
+        return self.get("member", len(graph) // 64 + 1, np.uint64)
+
+
+scratch = Scratch()
+
+
+@dataclass(frozen=True)
+class Sampler(Options, ABC):
+    """Hyper-parameters and a rule; no data and no state, so one sampler serves any graph."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    #: Subgraph samplers choose their own nodes: ``seeds`` are then the nodes that have a loss.
+    draws_nodes: ClassVar[bool] = False
+
+    def sample(self, graph: Graph, seeds: Any, key: Key, depth: int = 2) -> Batch:
+        """The batch named by ``key``: a pure function of its arguments.
+
+        ``seeds`` are the nodes to compute (duplicates allowed: they count more in the loss), or a
+        `NodeSet`. ``depth`` is the number of layers.
+        """
+        if depth < 1:
+            raise SgcnError(f"depth is {depth}, expected at least one layer")
+        nodes = seeds if isinstance(seeds, NodeSet) else NodeSet(seeds, len(graph))
+        return self._sample(graph, nodes, key, depth)
+
+    @abstractmethod
+    def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch: ...
+
+
+@dataclass(frozen=True)
+class LayerSampler(Sampler):
+    """A sampler that walks down from the seeds and draws one block a layer."""
+
+    def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
+        rows, counts = kernels.unique_counts(seeds.ids, scratch.position(graph))
+        loss_weights = (counts / max(len(seeds.ids), 1)).astype(np.float32)
+        drawn: list[Block] = []
+        for layer in range(depth, 0, -1):
+            drawn.append(self.block(graph, rows, key.stream(layer), layer, depth))
+            rows = drawn[-1].src
+        return Batch(tuple(reversed(drawn)), loss_weights)
+
+    @abstractmethod
+    def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
+        """The block of one layer for the destinations ``rows``."""
+
+
+def weighting_option(default: str) -> Any:
+    return option(default, one_of(*WEIGHTINGS), "how kept entries are scaled (docs/samplers.md)")
+
+
+def sizes_option(default: int, what: str) -> Any:
+    return option(default, per_layer(), f"{what}: one number, or one a layer, layer 1 first")
+
+
+def size_of_layer(sizes: int | tuple[int, ...], layer: int, depth: int) -> int:
+    """The size for ``layer`` (1..depth)."""
+    if not isinstance(sizes, tuple):
+        return sizes
+    if len(sizes) != depth:
+        raise SgcnError(
+            f"sizes has {len(sizes)} entries {sizes}, expected one number or one for each of the "
+            f"{depth} layers"
+        )
+    return sizes[layer - 1]
+
+
+def weigh(graph: Graph, rows: Int32, indptr: Any, weights: Float32, weighting: str) -> None:
+    """Turn unbiased row weights, in place, into those of ``weighting``."""
+    if weighting == "hajek":
+        sums = graph.memo("row_sums", lambda: kernels.row_sums(graph.propagation))
+        kernels.rescale_rows(indptr, weights, sums[rows])
+    elif weighting == "row":
+        kernels.rescale_rows(indptr, weights, np.ones(len(rows), np.float32))
+
+
+def node_wise_block(
+    graph: Graph, rows: Int32, size: int, stream: np.uint64, weighting: str = "unbiased"
+) -> Block:
+    """``size`` neighbours of every row; all of them, exactly, where it has no more."""
+    largest = graph.memo("max_degree", lambda: int(graph.degrees.max()))
+    indptr, indices, weights, src = kernels.neighbor_block(
+        graph.propagation,
+        rows,
+        min(size, largest + 1),
+        stream,
+        scratch.position(graph),
+        scratch.get("mark", largest + 1, np.uint8),
+    )
+    weigh(graph, rows, indptr, weights, weighting)
+    return Block(indptr, indices, weights, src, rows, np.arange(len(rows), dtype=np.int32))
+
+
+def exact_block(graph: Graph, rows: Int32) -> Block:
+    """P[rows, :], rows first among the sources."""
+    return node_wise_block(graph, rows, 1 << 31, np.uint64(0))
+
+
+def restricted_block(
+    graph: Graph, rows: Int32, src: Int32, factor: Float32, weighting: str
+) -> Block:
+    """P[rows, src] with its columns multiplied by ``factor``."""
+    indptr, indices, weights, dst_in_src = kernels.restricted_block(
+        graph.propagation, rows, src, factor, scratch.member(graph), scratch.position(graph)
+    )
+    weigh(graph, rows, indptr, weights, weighting)
+    return Block(indptr, indices, weights, src, rows, dst_in_src)
+
+
+@dataclass(frozen=True)
+class ColumnLaw:
+    """FastGCN's law over all nodes with the table that draws from it."""
+
+    law: npt.NDArray[np.float64]
+    threshold: npt.NDArray[np.float64]
+    alias: Int32
+
+    @staticmethod
+    def of(graph: Graph) -> ColumnLaw:
+        def make() -> ColumnLaw:
+            law = kernels.column_law(graph.propagation)
+            return ColumnLaw(law, *kernels.alias_table(law))
+
+        return graph.memo("column_law", make)
+
+    def draw(
+        self, graph: Graph, head: Int32, size: int, stream: np.uint64
+    ) -> tuple[Int32, Float32]:
+        """Sources [head, distinct draws outside head] and their factors 1, count / (size p)."""
+        src, factor = kernels.law_sources(
+            self.law, self.threshold, self.alias, head, size, stream, scratch.position(graph)
+        )
+        return src, factor
+
+
+def checked_nodes(ids: Any, nodes: int) -> Int32:
+    """``ids`` as int32, if they are node ids of a graph of ``nodes`` nodes."""
+    if hasattr(ids, "detach"):
+        ids = ids.detach().cpu().numpy()
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
+        raise SgcnError(
+            f"seeds are {ids.dtype} of shape {ids.shape}, expected a vector of whole node ids"
+        )
+    if ids.size and not (ids.min() >= 0 and ids.max() < nodes):
+        worst = ids.min() if ids.min() < 0 else ids.max()
+        raise SgcnError(f"seeds hold node {worst}, expected ids from 0 to {nodes - 1}")
+    return np.ascontiguousarray(ids, dtype=np.int32)
+

@@ -1,0 +1,101 @@
+"""Cluster-GCN: a few METIS parts at a time, with the edges between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.block import Batch, Int32
+from sgcn.data import store
+from sgcn.graph import Graph
+from sgcn.kernels import subgraphs as kernels
+from sgcn.kernels.random import permutation
+from sgcn.options import flag, option, whole
+from sgcn.rng import Key
+from sgcn.samplers.base import NodeSet, Sampler, restricted_block, weigh, weighting_option
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Which part a node is in, and the nodes of each part one after the other."""
+
+    part: Int32
+    order: Int32
+    starts: npt.NDArray[np.int64]
+
+    @property
+    def parts(self) -> int:
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True)
+class Cluster(Sampler):
+    """M = P on the nodes of q parts; every epoch goes once through all parts in a random order.
+
+    An entry between two parts is there only if both are drawn: its chance given the row is
+    (q - 1) / (parts - 1), which `rescale_between` divides by. With q = 1 such entries never appear
+    and every weighting is biased by what is missing.
+    """
+
+    name = "cluster"
+    summary = "Cluster-GCN: q METIS parts at a time, edges between them kept"
+    draws_nodes = True
+
+    parts: int = option(50, whole(), "METIS parts of the graph")
+    parts_per_batch: int = option(2, whole(), "parts q in a batch")
+    rescale_between: bool = option(
+        True, flag(), "weigh entries between parts by their inverse chance; off: P_ij as published"
+    )
+    weighting: str = weighting_option("hajek")
+
+    def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
+        partition = partition_of(graph, self.parts)
+        parts = partition.parts
+        taken = min(self.parts_per_batch, parts)
+        order = permutation(parts, key.shuffle_stream())
+        chosen = order[np.arange(key.step * taken, (key.step + 1) * taken) % parts]
+        spans = [partition.order[partition.starts[c] : partition.starts[c + 1]] for c in chosen]
+        nodes = np.concatenate(spans)
+        block = restricted_block(graph, nodes, nodes, np.ones(len(nodes), np.float32), "unbiased")
+        if self.rescale_between and taken > 1:
+            kernels.reweight_parts(
+                block.indptr,
+                block.indices,
+                block.weights,
+                partition.part[nodes],
+                (parts - 1) / (taken - 1),
+            )
+        weigh(graph, nodes, block.indptr, block.weights, self.weighting)
+        share = seeds.mask[nodes] * (parts / (taken * max(seeds.size, 1)))
+        return Batch((block,) * depth, share.astype(np.float32))
+
+
+def partition_of(graph: Graph, parts: int) -> Partition:
+    """The METIS partition of ``graph``: computed once, and kept beside a graph that is on disk."""
+
+    def compute() -> Partition:
+        name = f"metis-{parts}"
+        part = store.kept_beside(graph, name)
+        if part is None or part.shape != (len(graph),):
+            part = _metis(graph, min(parts, len(graph)))
+            store.keep_beside(graph, name, part)
+        used, part = np.unique(part, return_inverse=True)  # METIS may leave a part empty
+        order = np.argsort(part, kind="stable").astype(np.int32)
+        starts = np.searchsorted(part[order], np.arange(len(used) + 1))
+        return Partition(part.astype(np.int32), order, starts)
+
+    return graph.memo(("partition", parts), compute)
+
+
+def _metis(graph: Graph, parts: int) -> Int32:
+    import pymetis
+
+    if parts == 1:
+        return np.zeros(len(graph), np.int32)
+    if graph.directed:
+        graph = Graph.from_csr(graph.indptr, graph.indices)
+    adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices)
+    _, membership = pymetis.part_graph(parts, adjacency, options=pymetis.Options(seed=0))
+    return np.asarray(membership, np.int32)

@@ -1,0 +1,110 @@
+"""GraphSAINT (eq:graph-wise): one random subgraph serves all layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.block import Batch, Block, Int32
+from sgcn.graph import Graph
+from sgcn.kernels import blocks as block_kernels
+from sgcn.kernels import subgraphs as kernels
+from sgcn.options import one_of, option, whole
+from sgcn.rng import Key
+from sgcn.samplers.base import (
+    ColumnLaw,
+    NodeSet,
+    Sampler,
+    restricted_block,
+    scratch,
+    weigh,
+    weighting_option,
+)
+
+_COVERAGE = 50  # how often pre-sampling meets a node on average, as GraphSAINT's code has it
+_LAYER = 0  # the one stream of a sample: it has no layers
+
+Inclusion = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Saint(Sampler):
+    """M = P on the nodes drawn, each off-diagonal entry over its chance given that its row is kept.
+
+    `node` and `edge` know this chance in closed form; `walk` estimates it by pre-sampling, once a
+    graph, at 4 bytes an edge. The diagonal is exact: a kept row keeps itself. The loss weight of a
+    training node is the inverse of its chance to be in the sample.
+    """
+
+    name = "saint"
+    summary = "GraphSAINT: one subgraph for all layers, drawn by nodes, edges or random walks"
+    draws_nodes = True
+
+    variant: str = option("node", one_of("node", "edge", "walk"), "what is drawn")
+    size: int = option(2048, whole(), "draws: nodes, edges, or roots of walks")
+    walk_length: int = option(2, whole(), "steps of a walk (variant walk)")
+    weighting: str = weighting_option("hajek")
+
+    def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
+        draw = {"node": self._nodes, "edge": self._edges, "walk": self._walks}[self.variant]
+        block, inclusion = draw(graph, key.stream(_LAYER))
+        weigh(graph, block.dst, block.indptr, block.weights, self.weighting)
+        share = seeds.mask[block.dst] / (inclusion * max(seeds.size, 1))
+        return Batch((block,) * depth, share.astype(np.float32))
+
+    def _nodes(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
+        law = ColumnLaw.of(graph)
+        nodes, factor = law.draw(graph, np.empty(0, np.int32), self.size, stream)
+        p = law.law[nodes]
+        counts = np.rint(factor * self.size * p)
+        block = _induced(graph, nodes)
+        kernels.reweight_nodes(block.indptr, block.indices, block.weights, counts, p, self.size)
+        return block, -np.expm1(self.size * np.log1p(-p))
+
+    def _edges(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
+        p = graph.propagation
+        linked = graph.memo("linked", lambda: np.flatnonzero(graph.degrees).astype(np.int32))
+        hits = graph.memo("edge_hits", lambda: kernels.edge_hits(p))
+        nodes = _distinct(graph, kernels.edge_nodes(p, linked, self.size, stream))
+        block = _induced(graph, nodes)
+        kernels.reweight_edges(
+            p, block.indptr, block.indices, block.weights, nodes, hits, len(linked), self.size
+        )
+        return block, 1.0 - (1.0 - hits[nodes] / max(len(linked), 1)) ** self.size
+
+    def _walks(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
+        p = graph.propagation
+        samples, node_counts, pair_counts = self._presampled(graph)
+        nodes = _distinct(graph, kernels.walk_nodes(p, self.size, self.walk_length, stream))
+        block = _induced(graph, nodes)
+        kernels.reweight_walks(
+            p, block.indptr, block.indices, block.weights, nodes, node_counts, pair_counts
+        )
+        return block, (node_counts[nodes] + 1.0) / (samples + 1.0)
+
+    def _presampled(self, graph: Graph) -> tuple[int, Int32, Int32]:
+        def count() -> tuple[int, Int32, Int32]:
+            visits = self.size * (self.walk_length + 1)
+            samples = max(_COVERAGE, -(-_COVERAGE * len(graph) // visits))
+            streams = np.array([Key(0, 0, s).stream(_LAYER) for s in range(samples)], np.uint64)
+            nodes = np.zeros(len(graph), np.int32)
+            pairs = np.zeros(graph.edges, np.int32)
+            position = scratch.position(graph)
+            kernels.count_walks(
+                graph.propagation, self.size, self.walk_length, streams, position, nodes, pairs
+            )
+            return samples, nodes, pairs
+
+        return graph.memo(("walks", self.size, self.walk_length), count)
+
+
+def _distinct(graph: Graph, nodes: Any) -> Int32:
+    distinct: Int32 = block_kernels.unique_counts(nodes, scratch.position(graph))[0]
+    return distinct
+
+
+def _induced(graph: Graph, nodes: Int32) -> Block:
+    return restricted_block(graph, nodes, nodes, np.ones(len(nodes), np.float32), "unbiased")
