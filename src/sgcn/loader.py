@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from sgcn.block import Batch
+from sgcn.block import Batch, Int32
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
@@ -53,6 +54,8 @@ class Loader:
         self.depth = depth
         self.seed = check_seed(seed)
         self.threads = threads
+        self._plans: dict[int, _Plan] = {}
+        self._lock = threading.Lock()
         self._steps = batches_per_epoch or -(-len(self.nodes.ids) // batch_size)
 
     def __len__(self) -> int:
@@ -80,6 +83,14 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         return self.epoch(0)
 
+    def seeds(self, epoch: int, step: int) -> NodeSet | Int32:
+        """What the sampler is given at ``step`` of ``epoch``."""
+        with self._lock:
+            if epoch not in self._plans:
+                self._plans = {e: p for e, p in self._plans.items() if e == epoch - 1}
+                self._plans[epoch] = _Plan(self, epoch)
+            return self._plans[epoch].seeds(step)
+
 
 class _Plan:
     """Which seeds each step of an epoch takes: slices of one random order after another."""
@@ -91,18 +102,49 @@ class _Plan:
         if not loader.sampler.draws_nodes:
             nodes, key = loader.nodes.ids, Key(loader.seed, epoch)
             # A single pass may end with a short batch; more batches than that start another order.
-            rounds = max(1, -(-(len(loader) - 1) * loader.batch_size // len(nodes)))
+            rounds = (len(loader) - 1) * loader.batch_size // len(nodes) + 1
             orders = (permutation(len(nodes), key.shuffle_stream(r)) for r in range(rounds))
             self.order = nodes[np.concatenate(list(orders))]
 
+    def seeds(self, step: int) -> NodeSet | Int32:
+        loader = self.loader
+        if loader.sampler.draws_nodes:
+            return loader.nodes
+        return self.order[step * loader.batch_size : (step + 1) * loader.batch_size]
+
     def batch(self, step: int) -> Batch:
         loader = self.loader
-        seeds: Any = loader.nodes
-        if not loader.sampler.draws_nodes:
-            seeds = self.order[step * loader.batch_size : (step + 1) * loader.batch_size]
         try:
             key = Key(loader.seed, self.epoch, step)
-            return loader.sampler.sample(loader.graph, seeds, key, loader.depth)
+            return loader.sampler.sample(loader.graph, self.seeds(step), key, loader.depth)
         except Exception as error:
             error.add_note(f"while sampling step {step} of epoch {self.epoch}")
             raise
+
+
+class Prefetcher:
+    """Runs jobs ahead of their use in threads; with no threads it runs them when they are taken.
+
+    For loops that cannot say for certain what comes next: a job that was announced and is never
+    taken costs only its time.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._ahead: dict[Hashable, Future[Any]] = {}
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sgcn-sample") if threads else None
+
+    def take(self, jobs: Sequence[tuple[Hashable, Callable[[], Any]]]) -> Any:
+        """The result of the first of ``jobs``, named pairs; the others are started as well."""
+        if self._pool is None:
+            return jobs[0][1]()
+        wanted = {key for key, _ in jobs}
+        for key in [key for key in self._ahead if key not in wanted]:
+            self._ahead.pop(key).cancel()
+        for key, job in jobs:
+            if key not in self._ahead:
+                self._ahead[key] = self._pool.submit(job)
+        return self._ahead.pop(jobs[0][0]).result()
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,274 @@
+"""`Engine`: an estimator at work on one model and one graph.
+
+    snapshot() or regular(batch) -> gradient -> (optimiser step) -> commit()
+
+A regular step that asks for a restart has changed nothing: tables and gradients are written only by
+`commit`.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sgcn.block import Batch, Int32
+from sgcn.errors import SgcnError
+from sgcn.estimators import Estimator
+from sgcn.estimators.forward import FORWARD_RULES
+from sgcn.estimators.gradient import GRADIENT_RULES, Gradient
+from sgcn.estimators.passes import Pass, Step, Weights, backward, forward, plain_layer
+from sgcn.graph import Graph
+from sgcn.kernels.random import permutation
+from sgcn.nn import Model
+from sgcn.operators import BlockOperator, GraphOperator, Operator, Preaggregated
+from sgcn.rng import Key
+from sgcn.rows import Features, Table
+from sgcn.samplers.base import NodeSet, Sampler, exact_block
+from sgcn.task import Task
+
+_POOL = 1 << 34  # layer number of the stream that draws large-batch snapshots
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What a step found: its gradient, and how it went."""
+
+    gradient: Gradient
+    loss: float
+    snapshot: bool
+    drift: float = 1.0  # the largest growth of a table's norm since the snapshot
+    logits: Tensor | None = None  # of all nodes, after a snapshot of the whole graph
+    transfer: float = 0.0  # seconds spent on reading rows
+
+
+class Engine:
+    """Holds what changes while an estimator trains: weights of the past, tables, the schedule."""
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        model: Model,
+        graph: Graph,
+        task: Task,
+        train: Int32,
+        sampler: Sampler,
+        *,
+        seed: int = 0,
+        preaggregate: bool = False,
+        scratch: Path | None = None,
+    ) -> None:
+        if graph.x is None:
+            raise SgcnError("the graph has no features (x), expected one row for each node")
+        self.estimator, self.model, self.graph, self.task = estimator, model, graph, task
+        self.train, self.sampler, self.seed = train, sampler, seed
+        self.features = Features.of(graph.x)
+        self.sampled_depth = model.depth - preaggregate
+        if self.sampled_depth < 1:
+            raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
+        self._whole: Operator = GraphOperator(graph)
+        self._first = self._whole
+        if preaggregate:
+            self._first = Preaggregated(self._whole._times(self.features.all()), None)
+        self._folder = None
+        if estimator.table_storage == "disk":
+            self._folder = Path(tempfile.mkdtemp(prefix="tables-", dir=scratch))
+        depth = model.depth
+        self.forward_rule = FORWARD_RULES[estimator.forward](depth, model.act, self._table)
+        self.gradient_rule = GRADIENT_RULES[estimator.gradient](
+            depth, self._table, estimator.layer_gradients
+        )
+        self.previous: Weights = {}
+        self.anchor: Weights = {}
+        self.pool: Int32 | None = None
+        self.snapshots = 0
+        self.since_snapshot: int | None = None  # steps since the last one; None before the first
+        self._pending: tuple[Step, Pass | None, bool] | None = None
+
+    # -- schedule -------------------------------------------------------------------------------
+
+    @property
+    def gap(self) -> float:
+        """K_s = K + g s."""
+        return self.estimator.gap + self.estimator.growth * max(self.snapshots - 1, 0)
+
+    def due(self, ahead: int = 0) -> bool:
+        """Whether the step ``ahead`` of the next one is a snapshot by the plan."""
+        if not self.estimator.takes_snapshots:
+            return False
+        if self.since_snapshot is None:
+            return ahead == 0
+        return self.since_snapshot + ahead >= math.floor(self.gap)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def draw(self, seeds: NodeSet | Int32, key: Key) -> Batch:
+        """The batch for a regular step; runs in any thread."""
+        batch = self.sampler.sample(self.graph, seeds, key, self.sampled_depth)
+        if FORWARD_RULES[self.estimator.forward].needs_exact and not batch.exact:
+            exact = tuple(exact_block(self.graph, block.dst) for block in batch.blocks)
+            batch = replace(batch, exact=exact)
+        return batch
+
+    def snapshot(self) -> Outcome:
+        """An exact step on the whole graph, or on a large batch of B' nodes."""
+        step = self._whole_step() if self.estimator.snapshot_nodes is None else self._large_step()
+        live = dict(self.model.named_parameters())
+        run = forward(step, live, plain_layer)
+        (grads,), layers = backward([run])
+        _check_finite(run.loss, grads)
+        some = None if self.pool is None else len(self.graph)
+        self.forward_rule.assign(step, run, some)
+        self.gradient_rule.assign(step, grads, layers, some)
+        self._pending = (step, None, True)
+        logits = run.logits.detach() if self.pool is None else None
+        return Outcome(grads, float(run.loss.detach()), True, logits=logits)
+
+    def regular(self, batch: Batch, key: Key) -> Outcome | None:
+        """A sampled step; None asks for a snapshot in its place and leaves no trace."""
+        began = perf_counter()
+        step = self._batch_step(batch, key)
+        self.forward_rule.begin(step, self.previous, self.anchor)
+        transfer = perf_counter() - began
+        weights = self.gradient_rule.stale(self.previous, self.anchor)
+        layer = self.forward_rule.layer
+        stale = None if weights is None else forward(step, weights, layer)
+        run = forward(step, dict(self.model.named_parameters()), layer)
+        drift = _growth(self.forward_rule.drifted_norms(run), self.forward_rule.snapshot_norms)
+        by_norm = self.estimator.restart == "norm"
+        if by_norm and drift >= self.estimator.alpha:
+            return None
+        grads = self.gradient_rule.form(step, run, stale)
+        _check_finite(run.loss, grads)
+        growth = _growth(self.gradient_rule.drifted_norms(), self.gradient_rule.snapshot_norms)
+        if by_norm and growth >= self.estimator.beta:
+            return None
+        if self.estimator.restart == "gradient" and self.gradient_rule.needs_snapshot:
+            anchor = self.gradient_rule.anchor
+            away = sum(float((grads[k] - anchor[k]).square().sum()) for k in grads)
+            size = sum(float(anchor[k].square().sum()) for k in grads)
+            if math.sqrt(away) > self.estimator.distance * math.sqrt(size):
+                return None
+        self._pending = (step, run, False)
+        return Outcome(grads, float(run.loss.detach()), False, drift, transfer=transfer)
+
+    def remember(self) -> None:
+        """Keep the weights that the pending step was taken at: call it before the optimiser."""
+        assert self._pending is not None
+        if self.estimator.takes_snapshots and self.estimator.gap > 1:
+            self.previous = _copied(self.model)
+            if self._pending[2]:
+                self.anchor = self.previous
+
+    def commit(self) -> None:
+        """Write histories, once, after the optimiser's step."""
+        assert self._pending is not None
+        step, run, snapshot = self._pending
+        self._pending = None
+        if snapshot:
+            self.snapshots += 1
+            self.since_snapshot = 1
+            return
+        assert run is not None
+        if self.since_snapshot is not None:
+            self.since_snapshot += 1
+        self.forward_rule.commit(step, run)
+        self.gradient_rule.commit(step)
+
+    @property
+    def table_bytes(self) -> int:
+        return sum(t.nbytes for t in self.forward_rule.tables + self.gradient_rule.tables)
+
+    # -- what a step works on -------------------------------------------------------------------
+
+    def _whole_step(self) -> Step:
+        train = torch.from_numpy(self.train).long()
+        everyone = torch.arange(len(self.graph))
+        return Step(
+            self.model,
+            self.task,
+            [self._first] + [self._whole] * (self.model.depth - 1),
+            [everyone] * self.model.depth,
+            self.features.all(),
+            torch.full((len(train),), 1.0 / len(train)),
+            train,
+            loss_places=train,
+        )
+
+    def _large_step(self) -> Step:
+        wanted = self.estimator.snapshot_nodes
+        assert wanted is not None
+        count = math.ceil(wanted * len(self.train)) if wanted < 1 else int(wanted)
+        stream = Key(self.seed, 0, self.snapshots).stream(_POOL)
+        self.pool = self.train[permutation(len(self.train), stream)[:count]]
+        rows, blocks = self.pool, []
+        for _ in range(self.sampled_depth):
+            blocks.insert(0, exact_block(self.graph, rows))
+            rows = blocks[0].src
+        weights = np.full(len(self.pool), 1.0 / len(self.pool), np.float32)
+        return self._batch_step(Batch(tuple(blocks), weights), None)
+
+    def _batch_step(self, batch: Batch, key: Key | None) -> Step:
+        made: dict[int, BlockOperator] = {}  # subgraph samplers repeat one block
+        for block in (*batch.blocks, *batch.exact):
+            made.setdefault(id(block), BlockOperator(block))
+        operators: list[Operator] = [made[id(block)] for block in batch.blocks]
+        nodes = [torch.from_numpy(block.dst) for block in batch.blocks]
+        exact: list[tuple[Operator, Tensor]] = [
+            (made[id(block)], torch.from_numpy(block.src)) for block in batch.exact
+        ]
+        inputs = torch.from_numpy(batch.inputs)
+        if isinstance(self._first, Preaggregated):
+            first = Preaggregated(self._first.table, batch.inputs)
+            operators.insert(0, first)
+            nodes.insert(0, inputs)
+            exact = [(first, inputs), *exact] if exact else []
+        return Step(
+            self.model,
+            self.task,
+            operators,
+            nodes,
+            self.features.rows(inputs),
+            torch.from_numpy(batch.loss_weights),
+            torch.from_numpy(batch.nodes),
+            exact=exact,
+            dropout=0.0 if key is None else self.model.dropout,
+            key=key or Key(0),
+        )
+
+    def _table(self) -> Table:
+        dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[self.estimator.table_dtype]
+        on_gpu = any(p.device.type == "cuda" for p in self.model.parameters())
+        return Table(dtype, folder=self._folder, pin=on_gpu)
+
+    def close(self) -> None:
+        """Remove what tables on disk left."""
+        if self._folder is not None:
+            self._folder.rmdir()
+            self._folder = None
+
+
+def _copied(model: Model) -> dict[str, Tensor]:
+    return {k: p.detach().clone().requires_grad_() for k, p in model.named_parameters()}
+
+
+def _growth(norms: list[float], at_snapshot: list[float]) -> float:
+    """The largest ratio of norms now and then."""
+    ratios = (math.sqrt(max(n, 0.0) / s) for n, s in zip(norms, at_snapshot, strict=True) if s > 0)
+    return max(ratios, default=1.0)
+
+
+def _check_finite(loss: Tensor, grads: dict[str, Tensor]) -> None:
+    total: Any = loss.detach() + sum(g.sum() for g in grads.values())
+    if not bool(torch.isfinite(total)):
+        raise SgcnError(
+            f"the loss is {float(loss.detach()):g} and its gradient is not finite: training blew "
+            "up, expected finite numbers; lower the learning rate (lr)"
+        )

@@ -1,0 +1,153 @@
+"""Forward rules: how the pre-activations Z of a block's rows are formed from samples and histories.
+
+A new rule is a class here or in a file of its own, and a line in `FORWARD_RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from sgcn.estimators.passes import Pass, Step, Weights, plain_layer
+from sgcn.nn.layers import Input
+from sgcn.rows import Table
+
+
+class ForwardRule:
+    """``layer`` is eq. for one layer; ``assign`` and ``commit`` keep the tables, if there are any."""
+
+    needs_snapshot: ClassVar[bool] = False
+    needs_exact: ClassVar[bool] = False
+
+    def __init__(self, depth: int, act: Callable[[Tensor], Tensor], make: Callable[[], Table]):
+        self.act = act
+        self.tables = [make() for _ in range(depth)] if self.needs_snapshot else []
+        self.norms = [0.0] * depth  # squared Frobenius norms of the tables' activations
+        self.snapshot_norms = [0.0] * depth
+
+    def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
+        return plain_layer(step, weights, level, h)
+
+    def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
+        """Called once before the passes of a regular step."""
+
+    def assign(self, step: Step, run: Pass, nodes: int | None) -> None:
+        """Set the tables from a snapshot; ``nodes`` is N when the snapshot covers only some rows."""
+        for level, table in enumerate(self.tables):
+            z = run.z[level].detach()
+            if nodes is None:
+                table.assign(z)
+            else:
+                table.assign_some(step.nodes[level], z, nodes)
+            self.norms[level] = self.snapshot_norms[level] = float(run.h[level].detach().norm()) ** 2
+
+    def drifted_norms(self, run: Pass) -> list[float]:
+        """The norms that the tables would have after ``commit(run)``."""
+        return self.norms
+
+    def commit(self, step: Step, run: Pass) -> None:
+        """Write what a regular step learned, once, after the optimiser's step."""
+
+
+class Plain(ForwardRule):
+    """Z = M H W: no history."""
+
+
+class _Corrected(ForwardRule):
+    """Z[R] = Z_old[R] + f(M, H; W) - f(M, H_old; W_old), with H_old = act(Z_old).
+
+    The second f is what a stale pass at W_old computes anyway: if one ran before, its value is used.
+    """
+
+    needs_snapshot = True
+    old_weights: Weights
+
+    def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
+        self.old = [t.read(ids) for t, ids in zip(self.tables, step.nodes, strict=True)]
+        self.valid = [
+            None if t.valid is None else t.valid.index_select(0, ids)[:, None]
+            for t, ids in zip(self.tables, step.nodes, strict=True)
+        ]
+        self.reference: dict[int, Tensor] = {}
+
+    def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
+        out = plain_layer(step, weights, level, h)
+        if weights is self.old_weights and level not in self.reference:
+            self.reference[level] = out.detach()
+        if level not in self.reference:
+            with torch.no_grad():
+                h_old = step.x if level == 0 else self.act(self.old[level - 1])
+                self.reference[level] = plain_layer(step, self.old_weights, level, h_old)
+        # The difference first: where the weights did not move it is exactly zero.
+        z = self.old[level] + (out - self.reference[level])
+        valid = self.valid[level]
+        return z if valid is None else torch.where(valid, z, out)
+
+
+class Recursive(_Corrected):
+    """eq:sgcn_plus_regular: the tables follow every step, the old weights are the last ones."""
+
+    def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
+        self.old_weights = previous
+        super().begin(step, previous, anchor)
+
+    def drifted_norms(self, run: Pass) -> list[float]:
+        return [
+            norm + float(h.detach().square().sum() - self.act(old).square().sum())
+            for norm, h, old in zip(self.norms, run.h, self.old, strict=True)
+        ]
+
+    def commit(self, step: Step, run: Pass) -> None:
+        self.norms = self.drifted_norms(run)
+        for table, ids, z in zip(self.tables, step.nodes, run.z, strict=True):
+            table.write(ids, z)
+            if table.valid is not None:
+                table.valid[ids.long()] = True
+
+
+class Anchored(_Corrected):
+    """Ours: the tables and old weights are the last snapshot's, read-only in between."""
+
+    def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
+        self.old_weights = anchor
+        super().begin(step, previous, anchor)
+
+
+class Vrgcn(ForwardRule):
+    """Z[R] = f(P[R, :], H_old; W) + f(M, H; W) - f(M, H_old; W): history of activations."""
+
+    needs_snapshot = True
+    needs_exact = True
+
+    def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
+        self.old = [t.read(ids) for t, ids in zip(self.tables, step.nodes, strict=True)]
+        self.wide: list[Input] = []
+        for level, (_, ids) in enumerate(step.exact):
+            wide = step.x if level == 0 else self.act(self.tables[level - 1].read(ids))
+            if level == 0:
+                assert not isinstance(step.x, Tensor)
+                wide = step.x.features.rows(ids)
+            self.wide.append(wide)
+
+    def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
+        exact = step.layer(level, weights, self.wide[level], step.exact[level][0])
+        if level == 0:  # features are their own history: nothing is sampled
+            return exact
+        h_old = self.act(self.old[level - 1])
+        return exact + (
+            plain_layer(step, weights, level, h) - plain_layer(step, weights, level, h_old)
+        )
+
+    drifted_norms = Recursive.drifted_norms  # type: ignore[assignment]
+    commit = Recursive.commit  # type: ignore[assignment]
+
+
+FORWARD_RULES: dict[str, type[ForwardRule]] = {
+    "plain": Plain,
+    "recursive": Recursive,
+    "anchored": Anchored,
+    "vrgcn": Vrgcn,
+}

@@ -1,0 +1,143 @@
+"""One run through the model and back, layer by layer as on the algorithm pages of the paper.
+
+The forward pass is cut at every layer (its input is a fresh leaf), so that the backward pass holds
+the layer gradients D^l in its hands and may correct them before it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from sgcn.nn import Model, layer_input
+from sgcn.nn.layers import Input
+from sgcn.operators import Operator
+from sgcn.rng import Key
+from sgcn.task import Task
+
+Weights = Mapping[str, Tensor]
+
+_DROPOUT = 1 << 33  # layer numbers of the streams that dropout draws from
+
+
+@dataclass(eq=False)
+class Step:
+    """What the passes of one step share: blocks, nodes, dropout masks, loss weights."""
+
+    model: Model
+    task: Task
+    operators: list[Operator]
+    nodes: list[Tensor]  # R_l: the destinations of layer l = 1..L
+    x: Input
+    loss_weights: Tensor
+    loss_nodes: Tensor  # the nodes that have a loss, and ...
+    loss_places: Tensor | None = None  # ... where they stand in R_L; None if they are R_L
+    exact: list[tuple[Operator, Tensor]] = field(default_factory=list)  # P[R_l, :] and its sources
+    dropout: float = 0.0
+    key: Key = Key(0)
+    masks: dict[int, Tensor] = field(default_factory=dict)
+
+    def layer(self, level: int, weights: Weights, h: Input, operator: Operator) -> Tensor:
+        """f_l(operator, h; weights), pure."""
+        prefix = f"layers.{level}."
+        own = {k[len(prefix) :]: v for k, v in weights.items() if k.startswith(prefix)}
+        module = self.model.layers[level]
+        z: Tensor = functional_call(module, own, (operator, layer_input(module, h)))
+        return z
+
+    def masked(self, level: int, h: Input) -> Input:
+        """Dropout on the input of layer ``level``, the same for every pass of the step."""
+        if self.dropout == 0.0:
+            return h
+        h = h if isinstance(h, Tensor) else h.dense()
+        if level not in self.masks:
+            stream = int(self.key.stream(_DROPOUT + level)) >> 1
+            noise = torch.rand(h.shape, generator=torch.Generator().manual_seed(stream))
+            self.masks[level] = (noise >= self.dropout).float() / (1.0 - self.dropout)
+        return h * self.masks[level]
+
+
+@dataclass(eq=False)
+class Pass:
+    """A forward run: per layer the leaf it read, its Z, and H = act(Z)."""
+
+    weights: Weights
+    inputs: list[Input]
+    z: list[Tensor]
+    h: list[Tensor]
+    logits: Tensor
+    loss: Tensor
+    top: Tensor  # the leaf that the head read
+
+
+LayerRule = Callable[[Step, Weights, int, Input], Tensor]
+
+
+def plain_layer(step: Step, weights: Weights, level: int, h: Input) -> Tensor:
+    """Z = f(M, H; W)."""
+    return step.layer(level, weights, step.masked(level, h), step.operators[level])
+
+
+def forward(step: Step, weights: Weights, rule: LayerRule) -> Pass:
+    """Run the model at ``weights``, each layer by ``rule``."""
+    h: Input = step.x
+    inputs, zs, hs = [], [], []
+    for level in range(step.model.depth):
+        inputs.append(h)
+        zs.append(rule(step, weights, level, h))
+        hs.append(step.model.act(zs[-1]))
+        h = hs[-1].detach().requires_grad_()
+    assert isinstance(h, Tensor)
+    own = {k[5:]: v for k, v in weights.items() if k.startswith("head.")}
+    logits = functional_call(step.model.head, own, (h,))
+    chosen = logits if step.loss_places is None else logits.index_select(0, step.loss_places)
+    loss = step.task.loss(chosen, step.loss_nodes, step.loss_weights)
+    return Pass(weights, inputs, zs, hs, logits, loss, h)
+
+
+#: Called with (level, [gradient by H^level of each pass]); returns them corrected.
+Correction = Callable[[int, list[Tensor]], list[Tensor]]
+
+
+def backward(
+    passes: list[Pass], correct: Correction | None = None
+) -> tuple[list[dict[str, Tensor]], list[Tensor]]:
+    """The gradients of each pass, and the layer gradients D of the first one (layer 1..L-1)."""
+    grads: list[dict[str, Tensor]] = [{} for _ in passes]
+    flowing = []
+    for run, found in zip(passes, grads, strict=True):
+        flowing.append(_pull(run.loss, run, "head.", run.top, None, found))
+    layer_gradients: list[Tensor] = []
+    for level in range(len(passes[0].z) - 1, -1, -1):
+        for k, (run, found) in enumerate(zip(passes, grads, strict=True)):
+            leaf = run.inputs[level] if level > 0 else None
+            assert leaf is None or isinstance(leaf, Tensor)
+            flowing[k] = _pull(run.h[level], run, f"layers.{level}.", leaf, flowing[k], found)
+        if level > 0:
+            if correct is not None:
+                flowing = correct(level - 1, flowing)  # type: ignore[arg-type]
+            layer_gradients.insert(0, flowing[0])  # type: ignore[arg-type]
+    return grads, layer_gradients
+
+
+def _pull(
+    value: Tensor,
+    run: Pass,
+    prefix: str,
+    leaf: Tensor | None,
+    flowing: Tensor | None,
+    found: dict[str, Tensor],
+) -> Tensor | None:
+    """Gradients of one segment: by its parameters into ``found``, by its leaf as the result."""
+    names = [name for name in run.weights if name.startswith(prefix)]
+    targets = [run.weights[name] for name in names] + ([] if leaf is None else [leaf])
+    pulled = torch.autograd.grad(value, targets, flowing, allow_unused=True)
+    pulled = tuple(
+        torch.zeros_like(t) if g is None else g for t, g in zip(targets, pulled, strict=True)
+    )
+    found.update(zip(names, pulled, strict=False))
+    return None if leaf is None else pulled[-1]

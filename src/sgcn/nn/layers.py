@@ -1,0 +1,143 @@
+"""Layers: ``forward(block, h) -> z`` with an `Operator` and the sources' rows.
+
+They know nothing of samplers or histories. ``h`` may be `Rows`, feature rows not gathered yet, for
+layers that set ``lazy``; the others get a tensor.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from sgcn.operators import Operator
+from sgcn.rows import Rows
+
+Input = Tensor | Rows
+
+# A sparse product moves memory where a dense one computes: measured cost of one multiply-add.
+_SPARSE_COST = 6.0
+
+
+def aggregate_first(block: Operator, h: Input, d_out: int) -> bool:
+    """Whether (M h) W costs less than M (h W)."""
+    if isinstance(h, Rows) and h.is_sparse:
+        return False
+    n_dst, n_src = block.shape
+    d_in = h.shape[1]
+    first = _SPARSE_COST * block.edges * d_in + n_dst * d_in * d_out
+    last = _SPARSE_COST * block.edges * d_out + n_src * d_in * d_out
+    if not h.requires_grad:  # then backward needs no transposed product either
+        last += _SPARSE_COST * block.edges * d_out
+    return first <= last
+
+
+class GraphConv(nn.Module):
+    """``mean``: Z = P H W + b. ``concat``: Z = [H_dst W, P H W] + b, twice as wide."""
+
+    lazy = True
+
+    def __init__(self, d_in: int, d_out: int, aggregation: str = "mean") -> None:
+        super().__init__()
+        self.aggregation = aggregation
+        self.width = d_out * (2 if aggregation == "concat" else 1)
+        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        self.bias = nn.Parameter(torch.zeros(self.width))
+        bound = math.sqrt(6.0 / (d_in + d_out))
+        nn.init.uniform_(self.weight, -bound, bound)
+
+    def forward(self, block: Operator, h: Input) -> Tensor:
+        if self.aggregation == "concat":
+            if aggregate_first(block, h, self.weight.shape[1]):
+                mixed = block.aggregate(h) @ self.weight
+                own = block.own(h) @ self.weight
+            else:
+                turned = h @ self.weight
+                mixed = block.aggregate(turned)
+                kept = block.own(turned)
+                assert isinstance(kept, Tensor)
+                own = kept
+            return torch.cat([own, mixed], 1) + self.bias
+        if aggregate_first(block, h, self.weight.shape[1]):
+            return torch.addmm(self.bias, block.aggregate(h), self.weight)
+        return block.aggregate(h @ self.weight) + self.bias
+
+
+class Attention(nn.Module):
+    """GAT-style: row i weighs source j by softmax of a score, times M_ij.
+
+    On the full graph with `row` normalisation the factor M_ij is the same along a row and this is
+    GAT; on a sample it is the importance weight that keeps the softmax consistent.
+    """
+
+    lazy = False
+
+    def __init__(self, d_in: int, d_out: int, heads: int = 4) -> None:
+        super().__init__()
+        heads = math.gcd(heads, d_out)
+        self.heads, self.width = heads, d_out
+        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        self.left = nn.Parameter(torch.empty(heads, d_out // heads))
+        self.right = nn.Parameter(torch.empty(heads, d_out // heads))
+        self.bias = nn.Parameter(torch.zeros(d_out))
+        for parameter in (self.weight, self.left, self.right):
+            nn.init.xavier_uniform_(parameter)
+
+    def forward(self, block: Operator, h: Tensor) -> Tensor:
+        n_dst = block.shape[0]
+        turned = (h @ self.weight).view(len(h), self.heads, -1)
+        own = block.own((turned * self.right).sum(-1))
+        assert isinstance(own, Tensor)
+        indptr, indices, weights = block.csr()
+        degrees = indptr.diff()
+        rows = torch.repeat_interleave(torch.arange(n_dst), degrees)
+        source = (turned * self.left).sum(-1)
+        score = source.index_select(0, indices) + own.index_select(0, rows)
+        score = nn.functional.leaky_relu(score, 0.2)
+        top = torch.full((n_dst, self.heads), -torch.inf)
+        spread = rows[:, None].expand_as(score)
+        top = top.scatter_reduce(0, spread, score.detach(), "amax").index_select(0, rows)
+        share = torch.exp(score - top) * weights[:, None]
+        total = torch.zeros(n_dst, self.heads).index_add(0, rows, share)
+        share = share / total.index_select(0, rows).clamp_min(1e-12)
+        mixed = turned.index_select(0, indices) * share[:, :, None]
+        summed = torch.zeros(n_dst, *mixed.shape[1:]).index_add(0, rows, mixed)
+        return summed.flatten(1) + self.bias
+
+
+class Isomorphism(nn.Module):
+    """GIN: z = MLP((1 + eps) h_dst + M h), with the propagation matrix in place of the plain sum."""
+
+    lazy = False
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.width = d_out
+        self.eps = nn.Parameter(torch.zeros(()))
+        self.inner = nn.Linear(d_in, d_out)
+        self.outer = nn.Linear(d_out, d_out)
+
+    def forward(self, block: Operator, h: Tensor) -> Tensor:
+        own = block.own(h)
+        assert isinstance(own, Tensor)
+        mixed = (1.0 + self.eps) * own + block.aggregate(h)
+        z: Tensor = self.outer(torch.relu(self.inner(mixed)))
+        return z
+
+
+class Residual(nn.Module):
+    """z = h_dst + conv(layer-norm(h)): the step of a deep GCN. A change of width is projected."""
+
+    lazy = False
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.width = d_out
+        self.norm = nn.LayerNorm(d_in)
+        self.conv = GraphConv(d_in, d_out)
+        self.skip = nn.Identity() if d_in == d_out else nn.Linear(d_in, d_out, bias=False)
+
+    def forward(self, block: Operator, h: Tensor) -> Tensor:
+        z: Tensor = self.skip(block.own(h)) + self.conv(block, self.norm(h))
+        return z

@@ -1,0 +1,233 @@
+"""The sparse matrix of a layer as a model sees it: `aggregate` and `own`, on any device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sgcn.block import Block
+from sgcn.graph import Graph
+from sgcn.kernels import spmm as kernels
+from sgcn.rows import Rows
+
+
+class Operator(ABC):
+    """M of one layer. ``aggregate(h)`` is M h; ``own(h)`` are the destinations' rows of h."""
+
+    shape: tuple[int, int]
+    edges: int
+    #: Whether `aggregate` of a constant is kept. Not for the whole graph: that is N rows of memory.
+    shared = True
+
+    def aggregate(self, h: Tensor | Rows) -> Tensor:
+        """M h. Of a constant it is computed once: the passes of a step share it."""
+        if h.requires_grad:
+            product: Tensor = _Aggregate.apply(h, self)  # type: ignore[no-untyped-call]
+            return product
+        if not self.shared:
+            return self._times(h)
+        known = self._constants.get(id(h))
+        if known is None:
+            known = (h, self._times(h))  # holds h, so that its id stays taken
+            self._constants[id(h)] = known
+        return known[1]
+
+    @cached_property
+    def _constants(self) -> dict[int, tuple[Any, Tensor]]:
+        return {}
+
+    def own(self, h: Tensor | Rows) -> Tensor | Rows:
+        """The rows of h that belong to the destinations."""
+        places = self.places
+        if places is None:
+            return h
+        return h.take(places) if isinstance(h, Rows) else h.index_select(0, places)
+
+    #: Where the destinations stand among the sources; None if the two are the same nodes.
+    places: Tensor | None
+
+    @abstractmethod
+    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Row pointers, source places and values, for layers that weigh edges themselves."""
+
+    @abstractmethod
+    def _times(self, h: Tensor | Rows) -> Tensor: ...
+
+    @abstractmethod
+    def _times_transposed(self, g: Tensor) -> Tensor: ...
+
+
+class _Aggregate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, operator: Operator) -> Tensor:
+        ctx.operator = operator
+        return operator._times(h)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return ctx.operator._times_transposed(g.contiguous()), None
+
+
+class BlockOperator(Operator):
+    """A sampled block."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.shape = block.shape
+        self.edges = block.edges
+
+    @cached_property
+    def places(self) -> Tensor | None:  # type: ignore[override]
+        block = self.block
+        if block.src is block.dst:
+            return None
+        if len(block.dst_in_src) and block.dst_in_src.min() < 0:
+            from sgcn.errors import SgcnError
+
+            raise SgcnError(
+                "this layer reads the node itself, but a destination is not among the sources: "
+                "set the sampler's keep_destinations to true"
+            )
+        return torch.from_numpy(block.dst_in_src)
+
+    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
+        block = self.block
+        return (
+            torch.from_numpy(block.indptr),
+            torch.from_numpy(block.indices),
+            torch.from_numpy(block.weights),
+        )
+
+    def _times(self, h: Tensor | Rows) -> Tensor:
+        block = self.block
+        if isinstance(h, Rows):
+            dense = h.features.dense
+            if dense is not None and dense.device.type == "cpu":
+                out = torch.empty(self.shape[0], h.shape[1])
+                kernels.spmm_gather(
+                    block.indptr, block.indices, block.weights, h.ids.numpy(), dense.numpy(),
+                    out.numpy(),
+                )  # fmt: skip
+                return out
+            h = h.dense()
+        if h.device.type != "cpu":
+            return _device_product(self.csr(), self.shape, h)
+        out = torch.empty(self.shape[0], h.shape[1])
+        kernels.spmm(
+            block.indptr, block.indices, block.weights, h.detach().contiguous().numpy(), out.numpy()
+        )
+        return out
+
+    @cached_property
+    def _transposed(self) -> tuple[Any, Any, Any]:
+        block = self.block
+        turned: tuple[Any, Any, Any] = kernels.transpose(
+            block.indptr, block.indices, block.weights, self.shape[1]
+        )
+        return turned
+
+    def _times_transposed(self, g: Tensor) -> Tensor:
+        if g.device.type != "cpu":
+            parts = tuple(torch.from_numpy(part) for part in self._transposed)
+            return _device_product(parts, (self.shape[1], self.shape[0]), g)  # type: ignore[arg-type]
+        out = torch.empty(self.shape[1], g.shape[1])
+        kernels.spmm(*self._transposed, g.numpy(), out.numpy())
+        return out
+
+
+class GraphOperator(Operator):
+    """P itself, or some of its rows, through the two scaling vectors: no value per edge."""
+
+    places = None
+    shared = False
+
+    def __init__(self, graph: Graph, rows: slice | None = None) -> None:
+        self.graph = graph
+        self.lo, self.hi = (0, len(graph)) if rows is None else (rows.start, rows.stop)
+        self.shape = (self.hi - self.lo, len(graph))
+        self.edges = int(graph.indptr[self.hi] - graph.indptr[self.lo])
+        self.edges += self.shape[0] * graph.self_loops
+        if rows is not None:
+            self.places = torch.arange(self.lo, self.hi)
+
+    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
+        p = self.graph.propagation
+        indptr, indices, values = self.graph.memo("csr", lambda: kernels.edge_weights(*p))
+        span = slice(indptr[self.lo], indptr[self.hi])
+        return (
+            torch.from_numpy(indptr[self.lo : self.hi + 1] - indptr[self.lo]),
+            torch.from_numpy(indices[span]),
+            torch.from_numpy(values[span]),
+        )
+
+    def _times(self, h: Tensor | Rows) -> Tensor:
+        if isinstance(h, Rows):
+            dense = h.features.dense
+            h = dense if h.is_all and dense is not None else h.dense()
+        if h.device.type != "cpu":
+            return _device_product(self.csr(), self.shape, h)
+        p = self.graph.propagation
+        out = torch.empty(self.shape[0], h.shape[1])
+        table = h.detach().contiguous().numpy()
+        kernels.propagate(
+            p.indptr, p.indices, p.values, p.row, p.col, p.loops, self.lo, table, out.numpy()
+        )
+        return out
+
+    def _times_transposed(self, g: Tensor) -> Tensor:
+        # P^T = diag(c) (A + I)^T diag(r): an undirected A is its own transpose.
+        p = self.graph.propagation
+        indptr, indices, values = p.indptr, p.indices, p.values
+        if self.graph.directed:
+            indptr, indices, values = self.graph.memo(
+                "transposed", lambda: kernels.transpose(indptr, indices, values, len(self.graph))
+            )
+        if g.device.type != "cpu":
+            parts = kernels.edge_weights(indptr, indices, values, p.col, p.row, p.loops)
+            parts = tuple(torch.from_numpy(part) for part in parts)
+            return _device_product(parts, (self.shape[1], self.shape[0]), g)
+        out = torch.empty(self.shape[1], g.shape[1])
+        kernels.propagate(
+            indptr, indices, values, p.col, p.row, p.loops, 0, g.numpy(), out.numpy()
+        )
+        return out
+
+
+class Preaggregated(Operator):
+    """Layer 1 when P X was computed once: no sampling, `aggregate` reads the rows of P X."""
+
+    places = None
+
+    def __init__(self, table: Tensor, ids: np.ndarray[Any, Any] | None) -> None:
+        self.table = table
+        self.ids = None if ids is None else torch.as_tensor(ids)
+        n = len(table) if self.ids is None else len(self.ids)
+        self.shape = (n, n)
+        self.edges = 0
+
+    def _times(self, h: Tensor | Rows) -> Tensor:
+        return self.table if self.ids is None else self.table.index_select(0, self.ids)
+
+    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
+        from sgcn.errors import SgcnError
+
+        raise SgcnError(
+            "preaggregate needs a first layer that only sums its neighbours (mean, concat, gin), "
+            "but this one weighs edges itself: switch preaggregate off"
+        )
+
+    def _times_transposed(self, g: Tensor) -> Tensor:
+        raise AssertionError("features have no gradient")
+
+
+def _device_product(
+    csr: tuple[Tensor, Tensor, Tensor], shape: tuple[int, int], h: Tensor
+) -> Tensor:
+    """M h by torch, for tensors that are not on the CPU (this path was never run on a GPU)."""
+    indptr, indices, values = (part.to(h.device) for part in csr)
+    return torch.sparse_csr_tensor(indptr, indices.long(), values, shape) @ h

@@ -1,0 +1,174 @@
+"""Row tables: features that are read, histories that are read and written.
+
+A model's first layer gets `Rows`: a promise of feature rows. Layers that can, read them from the
+table in place or keep them sparse; the others call `dense`.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from sgcn.kernels import spmm as kernels
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """The feature table X: dense float32, or CSR that stays sparse until the first product."""
+
+    dense: Tensor | None
+    sparse: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]] | None
+    shape: tuple[int, int]
+
+    @staticmethod
+    def of(x: Any) -> Features:
+        if sp.issparse(x):
+            parts = (
+                x.indptr.astype(np.int64, copy=False),
+                x.indices.astype(np.int32, copy=False),
+                x.data.astype(np.float32, copy=False),
+            )
+            return Features(None, parts, (int(x.shape[0]), int(x.shape[1])))
+        table = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+        return Features(table, None, (table.shape[0], table.shape[1]))
+
+    def rows(self, ids: Any) -> Rows:
+        """A promise of the rows ``ids``."""
+        return Rows(self, torch.as_tensor(ids))
+
+    def all(self) -> Rows:
+        return Rows(self, torch.arange(self.shape[0], dtype=torch.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """``features[ids]``, not gathered yet."""
+
+    features: Features
+    ids: Tensor
+
+    requires_grad = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.ids), self.features.shape[1]
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.features.sparse is not None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether these are simply all rows in order."""
+        return len(self.ids) == self.features.shape[0] and self.features.dense is not None
+
+    def take(self, places: Tensor) -> Rows:
+        """The rows at ``places`` of this selection."""
+        return Rows(self.features, self.ids.index_select(0, places))
+
+    def dense(self) -> Tensor:
+        """The rows as a tensor."""
+        if self.features.dense is not None:
+            return self.features.dense.index_select(0, self.ids)
+        assert self.features.sparse is not None
+        out = torch.empty(self.shape)
+        kernels.sparse_rows_dense(*self.features.sparse, self.ids.numpy(), out.numpy())
+        return out
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        if self.features.dense is not None:
+            return self.dense() @ weight
+        product: Tensor = _SparseTimes.apply(weight, self)  # type: ignore[no-untyped-call]
+        return product
+
+
+class _SparseTimes(torch.autograd.Function):
+    """X[ids] W for sparse X; the gradient by W is X[ids]^T g."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, rows: Rows) -> Tensor:
+        assert rows.features.sparse is not None
+        ctx.rows = rows
+        out = torch.empty(len(rows.ids), weight.shape[1])
+        w = weight.detach().contiguous().numpy()
+        kernels.sparse_rows_times(*rows.features.sparse, rows.ids.numpy(), w, out.numpy())
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        rows = ctx.rows
+        out = torch.empty(rows.shape[1], g.shape[1])
+        kernels.sparse_rows_times_transposed(
+            *rows.features.sparse,
+            rows.ids.numpy(),
+            g.contiguous().numpy(),
+            out.numpy(),
+            torch.get_num_threads(),
+        )
+        return out, None
+
+
+class Table:
+    """A history of N rows: `assign` it whole, `read` and `write` some. Nothing else.
+
+    float32 or bfloat16; in memory (pinned when a GPU will read it) or in a memory-mapped file.
+    ``valid`` marks the rows that the last `assign` covered; None means all.
+    """
+
+    def __init__(
+        self, dtype: torch.dtype = torch.float32, *, folder: Path | None = None, pin: bool = False
+    ) -> None:
+        self.dtype = dtype
+        self.folder = folder
+        self.pin = pin
+        self.data = torch.empty(0, 0, dtype=dtype)
+        self.valid: Tensor | None = None
+
+    def assign(self, rows: Tensor) -> None:
+        """Take over ``rows`` as the whole table; float32 in memory is not even copied."""
+        self.valid = None
+        if self.folder is None and not self.pin:
+            self.data = rows.detach().to(self.dtype)
+            return
+        if self.data.shape != rows.shape:
+            self.data = self._allocate(rows.shape[0], rows.shape[1])
+        self.data.copy_(rows.detach())
+
+    def assign_some(self, ids: Tensor, rows: Tensor, nodes: int) -> None:
+        """Set the rows ``ids`` of a table of ``nodes`` rows and mark all others invalid."""
+        if self.data.shape != (nodes, rows.shape[1]):
+            self.data = self._allocate(nodes, rows.shape[1])
+        self.valid = torch.zeros(nodes, dtype=torch.bool)
+        self.valid[ids.long()] = True
+        self.write(ids, rows)
+
+    def read(self, ids: Tensor) -> Tensor:
+        return self.data.index_select(0, ids).float()
+
+    def write(self, ids: Tensor, rows: Tensor) -> None:
+        self.data.index_copy_(0, ids.long(), rows.detach().to(self.dtype))
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.numel() * self.data.element_size()
+
+    def _allocate(self, n: int, width: int) -> Tensor:
+        if self.folder is None:
+            return torch.zeros(n, width, dtype=self.dtype, pin_memory=self.pin)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix="table-", dir=self.folder)
+        os.close(handle)
+        try:
+            mapped = torch.from_file(name, shared=True, size=n * width, dtype=self.dtype)
+        finally:
+            os.unlink(name)  # the mapping lives on; a crash leaves no file behind
+        return mapped.view(n, width)
