@@ -18,6 +18,8 @@ Array = npt.NDArray[Any]
 Normalization = Literal["sym", "row"]
 T = TypeVar("T")
 
+_MANY = 1 << 20  # entries from which sorting on all cores pays
+
 
 class Graph:
     """N nodes, their edges as CSR, and the propagation matrix P = diag(r) (A + I) diag(c).
@@ -64,11 +66,11 @@ class Graph:
     ) -> Graph:
         """From CSR arrays; symmetrised unless ``directed``, duplicates merged."""
         indptr, indices = _numpy(indptr), _numpy(indices)
-        n, stored = len(indptr) - 1, len(indices)
-        if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or n < 1:
+        if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) < 2:
             raise SgcnError(
                 f"indptr is {_kind(indptr)}, expected a vector of N + 1 whole numbers with N >= 1"
             )
+        n, stored = len(indptr) - 1, indices.size
         indptr = indptr.astype(np.int64, copy=False)
         if indptr[0] != 0 or indptr[-1] != stored or np.any(np.diff(indptr) < 0):
             raise SgcnError(
@@ -111,9 +113,10 @@ class Graph:
         if nodes is None:
             if len(src) == 0:
                 raise SgcnError("the graph is empty, expected at least one node: pass nodes=N")
-            nodes = int(max(src.max(), dst.max())) + 1 if src.dtype.kind in "iu" else 1
-        if nodes < 1:
-            raise SgcnError(f"nodes is {nodes}, expected at least one node")
+            whole = src.dtype.kind in "iu" and dst.dtype.kind in "iu"
+            nodes = max(int(max(src.max(), dst.max())) + 1, 1) if whole else 1
+        if not isinstance(nodes, (int, np.integer)) or nodes < 1:
+            raise SgcnError(f"nodes is {nodes!r}, expected a whole number >= 1")
         src, dst = _checked_ids("src", src, nodes), _checked_ids("dst", dst, nodes)
         return cls._from_entries(
             dst, src, _checked_weights(weights, len(src)), nodes, directed, options
@@ -170,7 +173,8 @@ class Graph:
             from sgcn.kernels import csr
 
             indptr, indices = csr.scatter_edges(rows, cols, n, not directed, loops)
-            kept = csr.sort_rows(indptr, indices)
+            sort = csr.sort_many_rows if len(indices) > _MANY else csr.sort_rows
+            kept = sort(indptr, indices)
             fitted = csr.compact_rows(indptr, indices, kept)
             if fitted[-1] != indptr[-1]:
                 indices = indices[: fitted[-1]].copy()
@@ -224,10 +228,14 @@ class Graph:
         values = self.values if self.values is not None else np.empty(0, np.float32)
         return Propagation(self.indptr, self.indices, values, self.row, self.col, self.self_loops)
 
+    def adjacency(self) -> Any:
+        """A as a scipy matrix."""
+        values = self.values if self.values is not None else np.ones(self.edges, np.float32)
+        return sp.csr_array((values, self.indices, self.indptr), shape=(len(self), len(self)))
+
     def matrix(self) -> Any:
         """P as a scipy matrix, one value an entry: for small graphs, tests and baselines."""
-        values = self.values if self.values is not None else np.ones(self.edges, np.float32)
-        a = sp.csr_array((values, self.indices, self.indptr), shape=(len(self), len(self)))
+        a = self.adjacency()
         if self.self_loops:
             a = a + sp.eye_array(len(self), dtype=np.float32)
         return sp.csr_array(sp.diags_array(self.row) @ a @ sp.diags_array(self.col))
@@ -258,6 +266,12 @@ class Graph:
             from sgcn.kernels import csr
 
             degrees = csr.weighted_degrees(self.indptr, self.values)
+            bad = (degrees > 0) & ~((degrees > 1e-38) & (degrees < 1e38))
+            if bad.any():
+                raise SgcnError(
+                    f"the edge weights of node {np.argmax(bad)} sum to {degrees[bad][0]:g}, "
+                    "expected 0 or a sum from 1e-38 to 1e38, which float32 can normalise"
+                )
         degrees += self.self_loops
         inverse = np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
         if self.normalization == "row":
@@ -304,6 +318,8 @@ def _kind(array: Array) -> str:
 
 
 def _checked_ids(name: str, ids: Array, n: int) -> npt.NDArray[np.int32]:
+    if ids.ndim != 1:
+        raise SgcnError(f"{name} has shape {ids.shape}, expected a vector of node ids")
     if ids.dtype.kind not in "iu":
         if ids.size:
             raise SgcnError(f"{name} holds {ids.dtype} values, expected whole node ids")
@@ -328,7 +344,10 @@ def _checked_weights(weights: Any, stored: int) -> npt.NDArray[np.float32] | Non
             f"the edge weights have shape {weights.shape}, expected one for each of the {stored} "
             "edges"
         )
-    weights = weights.astype(np.float32, copy=False)
+    if weights.dtype.kind not in "iufb":
+        raise SgcnError(f"the edge weights are {weights.dtype}, expected numbers")
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
+        weights = weights.astype(np.float32, copy=False)
     bad = ~(weights >= 0) | np.isinf(weights)
     if bad.any():
         first = int(np.argmax(bad))

@@ -31,6 +31,11 @@ def real(least: float, *, open_: bool = False) -> Rule:
     return Rule(words, lambda v: _is_real(v) and (v > least if open_ else v >= least))
 
 
+def between(least: float, most: float) -> Rule:
+    words = f"a number from {least:g} to {most:g}"
+    return Rule(words, lambda v: _is_real(v) and least <= v <= most)
+
+
 def flag() -> Rule:
     return Rule("true or false", lambda v: isinstance(v, bool))
 
@@ -98,12 +103,21 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def build(kind: str, registry: Mapping[str, type[Any]], name: str, values: Mapping[str, Any]) -> Any:
-    """An instance of ``registry[name]`` with ``values``; unknown names get the nearest known one."""
-    if name not in registry:
+def known_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """``name`` itself, if it is one of the ``known`` ones."""
+    known = list(known)
+    if name not in known:
         raise SgcnError(
-            f"{kind} is {name!r}, expected one of {', '.join(registry)}{nearest(name, registry)}"
+            f"{kind} is {name!r}, expected one of {', '.join(known)}{nearest(name, known)}"
         )
+    return name
+
+
+def build(
+    kind: str, registry: Mapping[str, type[Any]], name: str, values: Mapping[str, Any]
+) -> Any:
+    """An instance of ``registry[name]`` with ``values``; unknown names get the nearest known."""
+    known_name(kind, name, registry)
     known = [f.name for f in dataclasses.fields(registry[name])]
     for key in values:
         if key not in known:

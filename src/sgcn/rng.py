@@ -35,7 +35,7 @@ class Key(NamedTuple):
         """The 64-bit stream for ``layer``: hand it to a kernel, which adds the counter."""
         state = 0
         for part in (self.seed, self.epoch, self.step, layer):
-            state = _mix(((state ^ part) + _GOLDEN) & _MASK)
+            state = _mix(((state ^ int(part)) + _GOLDEN) & _MASK)
         return np.uint64(state)
 
     def shuffle_stream(self, round: int = 0) -> np.uint64:

@@ -146,9 +146,13 @@ def _header(path: Path) -> dict[str, Any]:
         header = json.loads((path / HEADER).read_text())
         known = header["format"] == FORMAT and all(k in header["arrays"] for k in _REQUIRED)
         known = known and isinstance(header["nodes"], int) and header["nodes"] >= 1
+        for entry in header["arrays"].values():
+            _ = entry["dtype"], tuple(entry["shape"]), entry["crc32"]
+        if "x_shape" in header:
+            _ = [header["arrays"][name] for name in ("x_indptr", "x_indices", "x_data")]
         version = header["version"]
         _ = header["directed"], header["normalization"], header["self_loops"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         known, header, version = False, {}, None
     if not known:
         raise SgcnError(
@@ -193,8 +197,10 @@ def keep_beside(graph: Graph, name: str, array: Any) -> None:
 
 
 def kept_beside(graph: Graph, name: str) -> Any:
-    """What `keep_beside` stored, or None."""
-    file = None if graph.path is None else graph.path / f"{name}.npy"
-    if file is None or not file.is_file():
+    """What `keep_beside` stored, or None where it cannot be read."""
+    if graph.path is None:
         return None
-    return np.load(file, allow_pickle=False)
+    try:
+        return np.load(graph.path / f"{name}.npy", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None

@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from sgcn.kernels.random import uniform
+from sgcn.kernels.memory import AHEAD, index, prefetch
+from sgcn.kernels.random import bits, uniform
+
+_WORD, _BIT = np.uint64(6), np.uint64(63)  # bit j & 63 of word j >> 6
 
 
 @njit(nogil=True, cache=True)
@@ -34,6 +37,37 @@ def unique_counts(nodes: Any, position: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
+def _local_ids(p: Any, rows: Any, indices: Any, weights: Any, position: Any) -> Any:
+    """Turn global ids, in place, into places among the sources, and multiply by the columns' scale.
+
+    The sources, which are returned: rows first, then the others in order of appearance. Whether a
+    node is new is a coin toss that no branch predictor foresees, hence the arithmetic.
+    """
+    src = np.empty(min(len(rows) + len(indices), len(p.row)) + 1, np.int32)
+    count = len(rows)
+    for k in range(count):
+        position[rows[k]] = k
+        src[k] = rows[k]
+    entries = len(indices)
+    for e in range(entries):
+        if e + AHEAD < entries:
+            prefetch(position, indices[e + AHEAD])
+            prefetch(p.col, indices[e + AHEAD])
+        j = index(indices[e])
+        place = position[j]
+        new = place < 0
+        place = np.int32(count) if new else place
+        src[index(count)] = indices[e]
+        position[j] = place
+        count += new
+        indices[e] = place
+        weights[e] *= p.col[j]
+    for k in range(count):
+        position[index(src[k])] = -1
+    return src[:count].copy()
+
+
+@njit(nogil=True, cache=True)
 def neighbor_block(p: Any, rows: Any, size: int, stream: Any, position: Any, mark: Any) -> Any:
     """``size`` distinct neighbours of every row, uniform; the row's own entry is always kept.
 
@@ -45,13 +79,33 @@ def neighbor_block(p: Any, rows: Any, size: int, stream: Any, position: Any, mar
     indptr = np.empty(n + 1, np.int64)
     indptr[0] = 0
     for k in range(n):
+        if k + AHEAD < n:
+            prefetch(p.indptr, rows[k + AHEAD])
         degree = p.indptr[rows[k] + 1] - p.indptr[rows[k]]
         indptr[k + 1] = indptr[k] + min(degree, size) + own
     indices = np.empty(indptr[n], np.int32)
     weights = np.empty(indptr[n], np.float32)
     weighted = len(p.values) > 0
 
-    # First the global ids: loads that do not wait for each other.
+    # First choose places in the rows, and ask for what is there; then read it.
+    for k in range(n):
+        i = rows[k]
+        start = p.indptr[i]
+        degree = p.indptr[i + 1] - start
+        if degree <= size:
+            prefetch(p.indices, start)
+            continue
+        first = indptr[k] + own
+        for out in range(first, first + size):
+            last = degree - size + out - first
+            pick = np.int64(uniform(stream, out) * (last + 1))
+            if mark[pick]:
+                pick = last
+            mark[pick] = 1
+            indices[out] = pick
+            prefetch(p.indices, start + pick)
+        for out in range(first, first + size):
+            mark[indices[out]] = 0
     for k in range(n):
         i = rows[k]
         start = p.indptr[i]
@@ -69,85 +123,71 @@ def neighbor_block(p: Any, rows: Any, size: int, stream: Any, position: Any, mar
                 out += 1
         else:
             scale = np.float32(scale * (degree / size))
-            first = out
-            for last in range(degree - size, degree):
-                pick = np.int64(uniform(stream, out) * (last + 1))
-                if mark[pick]:
-                    pick = last
-                mark[pick] = 1
-                indices[out] = pick
-                out += 1
-            for e in range(first, out):
-                pick = indices[e]
-                mark[pick] = 0
-                indices[e] = p.indices[start + pick]
-                weights[e] = scale * p.values[start + pick] if weighted else scale
-
-    # Then the local ones: rows first, new sources in order of appearance.
-    src = np.empty(n + indptr[n], np.int32)
-    for k in range(n):
-        position[rows[k]] = k
-        src[k] = rows[k]
-    count = n
-    for e in range(indptr[n]):
-        j = indices[e]
-        place = position[j]
-        if place < 0:
-            place = count
-            position[j] = place
-            src[place] = j
-            count += 1
-        indices[e] = place
-        weights[e] *= p.col[j]
-    for k in range(count):
-        position[src[k]] = -1
-    return indptr, indices, weights, src[:count].copy()
+            for here in range(out, out + size):
+                pick = start + indices[here]
+                indices[here] = p.indices[pick]
+                weights[here] = scale * p.values[pick] if weighted else scale
+    return indptr, indices, weights, _local_ids(p, rows, indices, weights, position)
 
 
 @njit(nogil=True, cache=True)
 def labor_block(p: Any, rows: Any, size: int, stream: Any, position: Any) -> Any:
     """LABOR-0: node j has one random number for all rows; row i keeps it if u_j < size / deg(i)."""
     n = len(rows)
-    bound = 0
-    for i in rows:
-        bound += p.indptr[i + 1] - p.indptr[i] + 1
+    bound = _entries_in(p, rows)
     indptr = np.empty(n + 1, np.int64)
     indptr[0] = 0
-    indices = np.empty(bound, np.int32)
-    weights = np.empty(bound, np.float32)
-    src = np.empty(n + bound, np.int32)
-    weighted = len(p.values) > 0
+    # Every neighbour is written, and stays if the next one is written behind it.
+    buffer = np.empty(bound + 1, np.int32)
+    values = np.empty(bound + 1 if len(p.values) > 0 else 0, np.float32)
+    out = index(0)
     for k in range(n):
-        position[rows[k]] = k
-        src[k] = rows[k]
-    count = n
-    out = 0
+        if k + AHEAD < n:
+            _prefetch_row(p, rows[k + AHEAD])
+        i = rows[k]
+        start, stop = p.indptr[i], p.indptr[i + 1]
+        if p.loops:
+            buffer[out] = i
+            if len(values) > 0:
+                values[out] = 1.0
+            out += index(1)
+        # u < keep, to the bit, without leaving the integers
+        limit = index(np.ceil(min(1.0, size / max(stop - start, 1)) * 2.0**53))
+        for e in range(start, stop):
+            j = p.indices[index(e)]
+            buffer[out] = j
+            if len(values) > 0:
+                values[out] = p.values[index(e)]
+            out += index(bits(stream, j) >> np.uint64(11) < limit)
+        indptr[k + 1] = out
+    indices = buffer[: np.int64(out)].copy()
+    weights = np.ones(len(indices), np.float32)
     for k in range(n):
         i = rows[k]
+        keep = min(1.0, size / max(p.indptr[i + 1] - p.indptr[i], 1))
+        for e in range(indptr[k], indptr[k + 1]):
+            weights[e] = p.row[i] / keep
         if p.loops:
-            indices[out] = k
-            weights[out] = p.row[i] * p.col[i]
-            out += 1
-        start, stop = p.indptr[i], p.indptr[i + 1]
-        keep = min(1.0, size / max(stop - start, 1))
-        scale = np.float32(p.row[i] / keep)
-        for e in range(start, stop):
-            j = p.indices[e]
-            if keep < 1.0 and uniform(stream, j) >= keep:
-                continue
-            place = position[j]
-            if place < 0:
-                place = count
-                position[j] = place
-                src[place] = j
-                count += 1
-            indices[out] = place
-            weights[out] = scale * p.col[j] * (p.values[e] if weighted else np.float32(1.0))
-            out += 1
-        indptr[k + 1] = out
-    for k in range(count):
-        position[src[k]] = -1
-    return indptr, indices[:out].copy(), weights[:out].copy(), src[:count].copy()
+            weights[indptr[k]] = p.row[i]
+    weights[: len(values)] *= values[: len(weights)]
+    return indptr, indices, weights, _local_ids(p, rows, indices, weights, position)
+
+
+@njit(nogil=True, cache=True)
+def _entries_in(p: Any, rows: Any) -> Any:
+    """How many entries P has in ``rows``, at most."""
+    count = 0
+    for k in range(len(rows)):
+        if k + AHEAD < len(rows):
+            prefetch(p.indptr, rows[k + AHEAD])
+        count += p.indptr[rows[k] + 1] - p.indptr[rows[k]] + 1
+    return count
+
+
+@njit(inline="always")
+def _prefetch_row(p: Any, i: Any) -> None:
+    for e in range(p.indptr[i], p.indptr[i + 1], 16):  # a cache line holds 16 ids
+        prefetch(p.indices, e)
 
 
 @njit(nogil=True, cache=True)
@@ -158,81 +198,210 @@ def restricted_block(p: Any, rows: Any, src: Any, factor: Any, member: Any, posi
     and most neighbours of a row are turned away there.
     """
     n = len(rows)
-    bound = 0
-    for i in rows:
-        bound += p.indptr[i + 1] - p.indptr[i] + 1
+    bound = _entries_in(p, rows)
     indptr = np.empty(n + 1, np.int64)
     indptr[0] = 0
-    indices = np.empty(bound, np.int32)
-    weights = np.empty(bound, np.float32)
     dst_in_src = np.empty(n, np.int32)
-    weighted = len(p.values) > 0
     for k in range(len(src)):
-        j = src[k]
+        j = index(src[k])
         position[j] = k
-        member[j >> 6] |= np.uint64(1) << np.uint64(j & 63)
-    out = 0
+        member[j >> _WORD] |= index(1) << (j & _BIT)
+
+    # Every neighbour is written, and stays if the next one is written behind it: no branch.
+    buffer = np.empty(bound + 1, np.int32)
+    values = np.empty(bound + 1 if len(p.values) > 0 else 0, np.float32)
+    out = index(0)
     for k in range(n):
+        if k + AHEAD < n:
+            _prefetch_row(p, rows[k + AHEAD])
         i = rows[k]
-        scale = p.row[i]
-        own = position[i]
-        dst_in_src[k] = own
-        if p.loops and own >= 0:
-            indices[out] = own
-            weights[out] = scale * p.col[i] * factor[own]
-            out += 1
+        dst_in_src[k] = position[i]
+        if p.loops:
+            buffer[out] = i
+            if len(values) > 0:
+                values[out] = 1.0
+            out += index(position[i] >= 0)
         for e in range(p.indptr[i], p.indptr[i + 1]):
-            j = p.indices[e]
-            if (member[j >> 6] >> np.uint64(j & 63)) & np.uint64(1):
-                place = position[j]
-                value = scale * p.values[e] if weighted else scale
-                indices[out] = place
-                weights[out] = value * p.col[j] * factor[place]
-                out += 1
+            j = index(p.indices[index(e)])
+            buffer[out] = j
+            if len(values) > 0:
+                values[out] = p.values[index(e)]
+            out += (member[j >> _WORD] >> (j & _BIT)) & index(1)
         indptr[k + 1] = out
-    for j in src:
+
+    indices = np.empty(indptr[n], np.int32)
+    weights = np.empty(indptr[n], np.float32)
+    for k in range(n):
+        scale = p.row[rows[k]]
+        for e in range(indptr[k], indptr[k + 1]):
+            j = index(buffer[e])
+            place = position[j]
+            value = scale * values[e] if len(values) > 0 else scale
+            indices[e] = place
+            weights[e] = value * p.col[j] * factor[place]
+    for k in range(len(src)):
+        j = index(src[k])
         position[j] = -1
-        member[j >> 6] = np.uint64(0)
-    return indptr, indices[:out].copy(), weights[:out].copy(), dst_in_src
+        member[j >> _WORD] = 0
+    return indptr, indices, weights, dst_in_src
 
 
 @njit(nogil=True, cache=True)
-def _gather_draws(head: Any, drawn: Any, draws: int, law: Any, outside: float, position: Any) -> Any:
+def _gather_draws(
+    head: Any, drawn: Any, draws: int, law: Any, outside: float, position: Any
+) -> Any:
     """Sources [head, distinct drawn] and their factors: 1 for head, count / (draws p) for drawn.
 
     ``law[k]`` is the unnormalised probability of ``drawn[k]``, ``outside`` the sum that makes it
     one. ``drawn`` never meets ``head``.
     """
     src = np.empty(len(head) + len(drawn), np.int32)
-    factor = np.empty(len(src), np.float32)
+    factor = np.empty(len(src), np.float64)
     count = len(head)
     for k in range(count):
         src[k] = head[k]
         factor[k] = 1.0
     for k in range(len(drawn)):
-        j = drawn[k]
-        weight = np.float32(outside / (draws * law[k]))
+        j = index(drawn[k])
+        weight = outside / (draws * law[k])
         place = position[j]
         if place < 0:
             position[j] = count
-            src[count] = j
+            src[count] = drawn[k]
             factor[count] = weight
             count += 1
         else:
             factor[place] += weight
     for k in range(len(head), count):
         position[src[k]] = -1
-    return src[:count].copy(), factor[:count].copy()
+    return src[:count].copy(), factor[:count].astype(np.float32)
+
+
+@njit(nogil=True, cache=True)
+def square_sums(p: Any) -> Any:
+    """Of every row, without its own entry: the sum and the largest of (A_ij c_j)^2."""
+    n = len(p.row)
+    weighted = len(p.values) > 0
+    sums = np.zeros(n, np.float64)
+    peaks = np.zeros(n, np.float64)
+    for i in range(n):
+        for e in range(p.indptr[i], p.indptr[i + 1]):
+            entry = np.float64(p.col[p.indices[e]]) * (p.values[e] if weighted else 1.0)
+            sums[i] += entry * entry
+            peaks[i] = max(peaks[i], entry * entry)
+    return sums, peaks
+
+
+@njit(nogil=True, cache=True)
+def ladies_draws(
+    p: Any, rows: Any, size: int, keep: bool, stream: Any, position: Any, sums: Any, peaks: Any
+) -> Any:
+    """``size`` draws from p_j ~ sum over the rows of P_ij^2, without weighing the candidates.
+
+    If the entry (i, j) is drawn with chance ~ P_ij^2, then j has just this law. A row is drawn by
+    its `square_sums`, then a neighbour by rejection: uniform, accepted with chance (its square) /
+    (the row's peak), which takes at most deg(i) tries on average and most often a few.
+
+    Returns sources, how often each was drawn, and the sum over all entries. With ``keep`` the rows
+    come first, with count 0, and draws that fall on them are repeated; the sum is then that of the
+    entries off the diagonal, and -1 says that nearly all is in the rows' own columns and repeating
+    would not end: use `ladies_sources`.
+    """
+    n = len(rows)
+    weighted = len(p.values) > 0
+    own = p.loops and not keep  # the diagonal may be drawn
+    cumulative = np.empty(n, np.float64)
+    total = 0.0
+    for k in range(n):
+        if k + AHEAD < n:
+            prefetch(p.indptr, rows[k + AHEAD])
+        i = rows[k]
+        _prefetch_row(p, i)  # all rows will be scanned in the end, and these draws are scattered
+        square = sums[i] + (np.float64(p.col[i]) * p.col[i] if own else 0.0)
+        total += square * p.row[i] * p.row[i]
+        cumulative[k] = total
+    draws = size if total > 0.0 else 0
+    count = n if keep else 0
+    src = np.empty(count + draws, np.int32)
+    counts = np.zeros(count + draws, np.int32)
+    for k in range(count):
+        src[k] = rows[k]
+        position[rows[k]] = k
+
+    counter = 0
+    taken = 0
+    repeats_left = 3 * size + 64
+    while taken < draws and repeats_left > 0:
+        at = np.searchsorted(cumulative, uniform(stream, counter) * total, side="right")
+        counter += 1
+        i = rows[min(at, n - 1)]
+        start = p.indptr[i]
+        degree = p.indptr[i + 1] - start
+        mine = np.float64(p.col[i]) * p.col[i] if own else 0.0
+        peak = max(peaks[i], mine)
+        while True:
+            place = uniform(stream, counter) * (degree + own)
+            counter += 1
+            pick = np.int64(place)
+            j = np.int64(i)
+            square = mine
+            if pick < degree:
+                j = np.int64(p.indices[start + pick])
+                entry = np.float64(p.col[j]) * (p.values[start + pick] if weighted else 1.0)
+                square = entry * entry
+            if (place - pick) * peak < square:  # the fraction left over is uniform as well
+                break
+        place = position[j]
+        if place < 0:
+            position[j] = count
+            src[count] = j
+            counts[count] = 1
+            count += 1
+        elif keep and place < n:
+            repeats_left -= 1
+            continue
+        else:
+            counts[place] += 1
+        taken += 1
+    for k in range(count):
+        position[src[k]] = -1
+    if taken < draws:
+        total = -1.0
+    return src[:count].copy(), counts[:count].copy(), total
+
+
+@njit(nogil=True, cache=True)
+def weigh_draws(
+    indptr: Any, indices: Any, weights: Any, counts: Any, draws: int, total: float, loops: bool
+) -> None:
+    """Multiply drawn columns of P[R, src], in place, by count_j / (draws p_j), LADIES' law.
+
+    The block holds all that p_j is made of: the squares of column j. ``total`` is the sum over all
+    entries of R, from `ladies_draws`; columns of count 0 were kept, not drawn, and do not count
+    in it.
+    """
+    mass = np.zeros(len(counts), np.float64)
+    for k in range(len(indptr) - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            # A kept column's own entry is not in ``total``; rows are the first columns then.
+            if not (loops and indices[e] == k and counts[k] == 0):
+                mass[indices[e]] += np.float64(weights[e]) * weights[e]
+    for j in range(len(counts)):
+        if counts[j] == 0:
+            total -= mass[j]
+    for j in range(len(counts)):
+        mass[j] = counts[j] * total / (draws * mass[j]) if counts[j] > 0 else 1.0
+    for e in range(len(indices)):
+        weights[e] *= np.float32(mass[indices[e]])
 
 
 @njit(nogil=True, cache=True)
 def ladies_sources(
     p: Any, rows: Any, size: int, keep: bool, stream: Any, position: Any, mass: Any
 ) -> Any:
-    """``size`` draws from p_j ~ sum over the rows of P_ij^2; with ``keep`` the rows come first.
+    """The same law by listing and weighing every candidate; factors 1, count / (size p).
 
-    ``mass`` is a zeroed float64 array of all nodes. Candidates are found and weighed in one scan
-    of the rows' edges.
+    Slower, but it ends whatever the rows are. ``mass`` is a zeroed float64 array of all nodes.
     """
     bound = 0
     for i in rows:
@@ -317,8 +486,8 @@ def alias_table(law: Any) -> Any:
 @njit(inline="always")
 def _alias_draw(threshold: Any, alias: Any, stream: Any, counter: Any) -> Any:
     scaled = uniform(stream, counter) * len(threshold)
-    k = np.int64(scaled)
-    return np.int64(k if scaled - k < threshold[k] else alias[k])
+    k = index(scaled)
+    return np.int64(k) if scaled - np.float64(k) < threshold[k] else np.int64(alias[k])
 
 
 @njit(nogil=True, cache=True)
@@ -338,13 +507,16 @@ def law_sources(
     count = size
     if outside > 0.2:
         counter = 0
-        for d in range(size):
+        taken = 0
+        while taken < size:
+            # A random number costs less than the wait for its slot: draw it again when it is due.
+            slot = np.int64(uniform(stream, counter + AHEAD) * len(threshold))
+            prefetch(threshold, slot)
+            prefetch(alias, slot)
             j = _alias_draw(threshold, alias, stream, counter)
             counter += 1
-            while position[j] >= 0:
-                j = _alias_draw(threshold, alias, stream, counter)
-                counter += 1
-            drawn[d] = j
+            drawn[taken] = j
+            taken += position[index(j)] < 0
     else:
         others = np.empty(len(law), np.int32)
         cumulative = np.empty(len(law), np.float64)
@@ -373,9 +545,9 @@ def rescale_rows(indptr: Any, weights: Any, target: Any) -> None:
         for e in range(indptr[k], indptr[k + 1]):
             total += weights[e]
         if total > 0.0:
-            scale = np.float32(target[k] / total)
+            scale = target[k] / total  # float64: tiny rows must not become infinite
             for e in range(indptr[k], indptr[k + 1]):
-                weights[e] *= scale
+                weights[e] = np.float32(weights[e] * scale)
 
 
 @njit(nogil=True, cache=True)

@@ -37,26 +37,39 @@ def scatter_edges(rows: Any, cols: Any, n: int, both: bool, drop_loops: bool) ->
     return indptr, indices
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@njit(nogil=True, cache=True)
+def _sort_row(row: Any) -> Any:
+    """Sort a row in place and move its distinct entries to the front; their number."""
+    ordered = True
+    for k in range(1, len(row)):
+        if row[k] < row[k - 1]:
+            ordered = False
+            break
+    if not ordered:
+        row[:] = np.sort(row)
+    m = 0
+    for k in range(len(row)):
+        if k == 0 or row[k] != row[k - 1]:
+            row[m] = row[k]
+            m += 1
+    return m
+
+
+@njit(nogil=True, cache=True)
 def sort_rows(indptr: Any, indices: Any) -> Any:
     """Sort every row in place and drop duplicates; the kept number of entries of each row."""
-    n = len(indptr) - 1
-    kept = np.zeros(n, np.int64)
-    for i in prange(n):
-        row = indices[indptr[i] : indptr[i + 1]]
-        ordered = True
-        for k in range(1, len(row)):
-            if row[k] < row[k - 1]:
-                ordered = False
-                break
-        if not ordered:
-            row[:] = np.sort(row)
-        m = 0
-        for k in range(len(row)):
-            if k == 0 or row[k] != row[k - 1]:
-                row[m] = row[k]
-                m += 1
-        kept[i] = m
+    kept = np.zeros(len(indptr) - 1, np.int64)
+    for i in range(len(kept)):
+        kept[i] = _sort_row(indices[indptr[i] : indptr[i + 1]])
+    return kept
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def sort_many_rows(indptr: Any, indices: Any) -> Any:
+    """`sort_rows` on all cores: for graphs whose sorting takes longer than waking them."""
+    kept = np.zeros(len(indptr) - 1, np.int64)
+    for i in prange(len(kept)):
+        kept[i] = _sort_row(indices[indptr[i] : indptr[i + 1]])
     return kept
 
 

@@ -21,13 +21,28 @@ def _mix(z: Any) -> Any:
 
 
 @njit(inline="always")
-def uniform(stream: Any, counter: Any) -> Any:
-    """Number ``counter`` of ``stream``, uniform on [0, 1) with 53 bits.
+def bits(stream: Any, counter: Any) -> Any:
+    """Number ``counter`` of ``stream``: 64 random bits.
 
     The stream enters twice, so that two streams which meet at one counter part again at the next.
     """
     z = _mix(np.uint64(counter) * _GOLDEN + stream)
-    return np.float64(_mix(z + stream) >> np.uint64(11)) * _TO_UNIT
+    return _mix(z + stream)
+
+
+@njit(inline="always")
+def uniform(stream: Any, counter: Any) -> Any:
+    """Number ``counter`` of ``stream``, uniform on [0, 1) with 53 bits."""
+    return np.float64(bits(stream, counter) >> np.uint64(11)) * _TO_UNIT
+
+
+@njit(nogil=True, cache=True)
+def uniforms(n: int, stream: Any) -> Any:
+    """Numbers 0..n-1 of ``stream``, uniform on [0, 1)."""
+    out = np.empty(n, np.float64)
+    for k in range(n):
+        out[k] = uniform(stream, k)
+    return out
 
 
 @njit(nogil=True, cache=True)

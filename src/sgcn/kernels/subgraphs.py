@@ -60,7 +60,15 @@ def _has_edge(p: Any, i: int, j: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def reweight_edges(
-    p: Any, indptr: Any, indices: Any, weights: Any, nodes: Any, hits: Any, linked: int, draws: int
+    p: Any,
+    indptr: Any,
+    indices: Any,
+    weights: Any,
+    nodes: Any,
+    hits: Any,
+    linked: int,
+    draws: int,
+    directed: bool,
 ) -> None:
     """Divide off-diagonal entries, in place, by Pr(j kept | i kept) under ``draws`` edge draws.
 
@@ -79,7 +87,7 @@ def reweight_edges(
                 continue
             j = nodes[other]
             both = 1.0 / degree
-            if _has_edge(p, j, i):
+            if not directed or _has_edge(p, j, i):
                 both += 1.0 / (p.indptr[j + 1] - p.indptr[j])
             apart = max(0.0, 1.0 - (hits[i] + hits[j] - both) / linked) ** draws
             joint = 1.0 - missed[k] - missed[other] + apart
@@ -87,19 +95,25 @@ def reweight_edges(
 
 
 @njit(nogil=True, cache=True)
-def reweight_nodes(indptr: Any, indices: Any, weights: Any, counts: Any, law: Any, draws: int) -> None:
+def reweight_nodes(
+    indptr: Any, indices: Any, weights: Any, counts: Any, law: Any, draws: int
+) -> Any:
     """Multiply off-diagonal entries, in place, by count_j / (draws p_j), given that row i is kept.
 
     Given that i was drawn at least once, one draw fewer is free: E[count_j | i kept] is
     draws p_j (1 - (1-p_i)^(draws-1)) / (1 - (1-p_i)^draws), and that is what is divided by.
+    Returns the chance of every node to be kept.
     """
+    kept = np.empty(len(counts), np.float64)
     for k in range(len(counts)):
-        rest = 1.0 - (1.0 - law[k]) ** (draws - 1)
-        kept = 1.0 - (1.0 - law[k]) ** draws
+        missed = (1.0 - law[k]) ** (draws - 1)
+        rest = 1.0 - missed
+        kept[k] = 1.0 - missed * (1.0 - law[k])
         for e in range(indptr[k], indptr[k + 1]):
             other = indices[e]
             if other != k:
-                weights[e] *= np.float32(counts[other] * kept / (draws * law[other] * rest))
+                weights[e] *= np.float32(counts[other] * kept[k] / (draws * law[other] * rest))
+    return kept
 
 
 @njit(nogil=True, cache=True)

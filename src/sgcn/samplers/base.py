@@ -82,6 +82,10 @@ class Sampler(Options, ABC):
         if depth < 1:
             raise SgcnError(f"depth is {depth}, expected at least one layer")
         nodes = seeds if isinstance(seeds, NodeSet) else NodeSet(seeds, len(graph))
+        if nodes.nodes != len(graph):
+            raise SgcnError(
+                f"seeds are a NodeSet of a graph with {nodes.nodes} nodes, expected {len(graph)}"
+            )
         return self._sample(graph, nodes, key, depth)
 
     @abstractmethod

@@ -16,8 +16,12 @@ from sgcn.samplers.base import (
     scratch,
     size_of_layer,
     sizes_option,
+    weigh,
     weighting_option,
 )
+
+# Another stream: numbers that made the first attempt fail are not random any more.
+_FRESH = np.uint64(0x5851F42D4C957F2D)
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,21 @@ class Ladies(LayerSampler):
     keep_destinations: bool = option(True, flag(), "every destination is a source, weight exact")
 
     def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
-        src, factor = kernels.ladies_sources(
-            graph.propagation,
-            rows,
-            size_of_layer(self.sizes, layer, depth),
-            self.keep_destinations,
-            stream,
-            scratch.position(graph),
-            scratch.get("mass", len(graph), np.float64),
+        p, position = graph.propagation, scratch.position(graph)
+        size = size_of_layer(self.sizes, layer, depth)
+        squares = graph.memo("square_sums", lambda: kernels.square_sums(p))
+        src, counts, total = kernels.ladies_draws(
+            p, rows, size, self.keep_destinations, stream, position, *squares
         )
-        return restricted_block(graph, rows, src, factor, self.weighting)
+        if total < 0:
+            mass = scratch.get("mass", len(graph), np.float64)
+            src, factor = kernels.ladies_sources(
+                p, rows, size, self.keep_destinations, stream ^ _FRESH, position, mass
+            )
+            return restricted_block(graph, rows, src, factor, self.weighting)
+        block = restricted_block(graph, rows, src, np.ones(len(src), np.float32), "unbiased")
+        kernels.weigh_draws(
+            block.indptr, block.indices, block.weights, counts, size, total, p.loops
+        )
+        weigh(graph, rows, block.indptr, block.weights, self.weighting)
+        return block

@@ -26,8 +26,9 @@ from sgcn.samplers.base import (
 
 _COVERAGE = 50  # how often pre-sampling meets a node on average, as GraphSAINT's code has it
 _LAYER = 0  # the one stream of a sample: it has no layers
+_PRESAMPLING = 1 << 40  # a layer that no sample uses: the counts must not know the samples
 
-Inclusion = npt.NDArray[np.float64]
+Inclusion = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,10 @@ class Saint(Sampler):
         p = law.law[nodes]
         counts = np.rint(factor * self.size * p)
         block = _induced(graph, nodes)
-        kernels.reweight_nodes(block.indptr, block.indices, block.weights, counts, p, self.size)
-        return block, -np.expm1(self.size * np.log1p(-p))
+        inclusion = kernels.reweight_nodes(
+            block.indptr, block.indices, block.weights, counts, p, self.size
+        )
+        return block, inclusion
 
     def _edges(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
         p = graph.propagation
@@ -71,7 +74,15 @@ class Saint(Sampler):
         nodes = _distinct(graph, kernels.edge_nodes(p, linked, self.size, stream))
         block = _induced(graph, nodes)
         kernels.reweight_edges(
-            p, block.indptr, block.indices, block.weights, nodes, hits, len(linked), self.size
+            p,
+            block.indptr,
+            block.indices,
+            block.weights,
+            nodes,
+            hits,
+            len(linked),
+            self.size,
+            graph.directed,
         )
         return block, 1.0 - (1.0 - hits[nodes] / max(len(linked), 1)) ** self.size
 
@@ -89,7 +100,8 @@ class Saint(Sampler):
         def count() -> tuple[int, Int32, Int32]:
             visits = self.size * (self.walk_length + 1)
             samples = max(_COVERAGE, -(-_COVERAGE * len(graph) // visits))
-            streams = np.array([Key(0, 0, s).stream(_LAYER) for s in range(samples)], np.uint64)
+            keys = [Key(0, 0, sample) for sample in range(samples)]
+            streams = np.array([key.stream(_PRESAMPLING) for key in keys], np.uint64)
             nodes = np.zeros(len(graph), np.int32)
             pairs = np.zeros(graph.edges, np.int32)
             position = scratch.position(graph)

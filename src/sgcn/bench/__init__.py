@@ -1,0 +1,1 @@
+"""Benchmarks: ours and others, interleaved in one run. `sgcn bench` runs them."""

@@ -1,0 +1,98 @@
+"""The command line: a table of commands, and one place where errors become words.
+
+Each command is a module of `sgcn.commands`; a new one is a file there and a line in `COMMANDS`.
+Exit codes: 0 done, 2 bad input (one sentence on stderr), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from sgcn import __version__
+from sgcn.errors import SgcnError
+
+#: What the user types, and the module of `sgcn.commands` behind it.
+COMMANDS = {
+    "train": "train",
+    "compare": "compare",
+    "evaluate": "evaluate",
+    "predict": "predict",
+    "data list": "data_list",
+    "samplers": "samplers",
+    "bench sampling": "bench_sampling",
+}
+#: The first word of commands of two words.
+GROUPS = {
+    "data": "Look at graphs.",
+    "bench": "Measure speed.",
+}
+_DESCRIPTION = """\
+Train graph convolutional networks by sampling: any sampler with any variance-reduction rule."""
+_EXAMPLES = """\
+examples:
+  sgcn train flickr-like              train on a graph: a name, a directory or an .npz
+  sgcn samplers                       what can be sampled, and with which options
+  sgcn bench sampling --out b.json    how fast, against published ways to sample
+
+`sgcn COMMAND --help` has the options and examples of a command."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; ``args.run`` is the command's function."""
+    root = _parser(argparse.ArgumentParser, "sgcn", _DESCRIPTION, _EXAMPLES)
+    root.add_argument("--version", action="version", version=f"sgcn {__version__}")
+    commands = {"": _subcommands(root)}
+    for name, module_name in COMMANDS.items():
+        group, _, word = name.rpartition(" ")
+        if group not in commands:
+            made = _parser(commands[""].add_parser, group, GROUPS[group], help=GROUPS[group])
+            commands[group] = _subcommands(made)
+        module = import_module(f"sgcn.commands.{module_name}")
+        summary, _, examples = (module.__doc__ or "").partition("\n")
+        made = _parser(commands[group].add_parser, word, summary, examples.strip(), help=summary)
+        module.arguments(made)
+        made.set_defaults(run=module.run)
+    return root
+
+
+def _parser(
+    make: Callable[..., argparse.ArgumentParser],
+    name: str,
+    description: str,
+    epilog: str | None = None,
+    **extra: Any,
+) -> argparse.ArgumentParser:
+    return make(
+        name,
+        description=description,
+        epilog=epilog,
+        allow_abbrev=False,  # an option added later must not change what a script means
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **extra,
+    )
+
+
+def _subcommands(of: argparse.ArgumentParser) -> Any:
+    return of.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. (argparse itself exits, with 2 for what it cannot read.)"""
+    try:
+        args = parser().parse_args(argv)
+        args.run(args)
+        sys.stdout.flush()
+    except SgcnError as error:
+        print(f"sgcn: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has left (`sgcn samplers | head`): nothing to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0

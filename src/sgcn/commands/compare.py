@@ -1,0 +1,60 @@
+"""Train the same model with several estimators and compare them.
+
+examples:
+  sgcn compare ppi-like --estimators full,sgcn,sgcn++,anchored --out runs/compare
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from pathlib import Path
+
+from sgcn.commands import train
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="DATA", help="a name, graph directory or .npz")
+    parser.add_argument(
+        "--estimators",
+        default="full,sgcn,sgcn++,anchored",
+        metavar="NAME[,..]",
+        help="default: %(default)s",
+    )
+    parser.add_argument("--sampler", metavar="NAME", help="default: neighbor")
+    parser.add_argument("--epochs", type=int, metavar="N", help="default: 10")
+    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
+    parser.add_argument("--out", type=Path, default=Path("runs/compare"), metavar="DIR")
+    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
+    parser.add_argument("--set", action="append", default=[], metavar="section.key=value")
+    parser.add_argument("--force", action="store_true", help="replace existing runs")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> None:
+    from sgcn import runs
+    from sgcn.config import make_config
+    from sgcn.curves import draw
+
+    configs = []
+    for name in args.estimators.split(","):
+        one = copy.copy(args)
+        one.estimator = name
+        configs.append(make_config(train.values_of(one)))
+        train.clear_the_way(args.out / name, force=args.force)
+    rows = []
+    for config in configs:
+        out = args.out / config.estimator_name
+        if not args.quiet:
+            print(f"{config.estimator_name}:", flush=True)
+        summary = runs.train(config, out, quiet=args.quiet)
+        rows.append((config.estimator_name, summary))
+    print(f"\n{'estimator':<12}{'test F1':>9}{'best val. F1':>14}{'seconds':>9}{'snapshots':>11}")
+    for name, summary in rows:
+        print(
+            f"{name:<12}{summary['test']['f1_micro']:>9.4f}"
+            f"{summary['validation']['f1_micro']:>14.4f}{summary['seconds']['total']:>9.1f}"
+            f"{summary['snapshots']:>11}"
+        )
+    curves = draw([args.out / name for name, _ in rows], args.out / "curves.png")
+    print(f"\ncurves: {curves}")

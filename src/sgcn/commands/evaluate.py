@@ -1,0 +1,33 @@
+"""Score a finished run on its training, validation and test nodes.
+
+examples:
+  sgcn evaluate runs/a
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="what sgcn train wrote")
+
+
+def run(args: argparse.Namespace) -> None:
+    import json
+
+    import torch
+
+    from sgcn.inference import predict
+    from sgcn.rows import Features
+    from sgcn.runs import open_run
+    from sgcn.task import Task, split_nodes
+
+    _, graph, model = open_run(args.run_directory)
+    logits = predict(model, graph, Features.of(graph.x))
+    scores = {}
+    for part, name in enumerate(("train", "validation", "test")):
+        nodes = torch.from_numpy(split_nodes(graph, part))
+        scores[name] = Task.of(graph).score(logits.index_select(0, nodes), nodes)
+    print(json.dumps(scores, indent=1))

@@ -1,0 +1,47 @@
+"""Write a finished run's predictions for every node.
+
+examples:
+  sgcn predict runs/a --out logits.npy
+  sgcn predict runs/a --out p.npy --probabilities
+  sgcn predict runs/a --out h.npy --embeddings
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="what sgcn train wrote")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.npy", help="N rows")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--probabilities", action="store_true", help="instead of logits")
+    what.add_argument("--embeddings", action="store_true", help="the last layer's H instead")
+
+
+def run(args: argparse.Namespace) -> None:
+    import os
+
+    import numpy as np
+
+    from sgcn import inference
+    from sgcn.errors import SgcnError
+    from sgcn.rows import Features
+    from sgcn.runs import open_run
+    from sgcn.task import Task
+
+    if args.out.suffix != ".npy" or not args.out.parent.is_dir():
+        raise SgcnError(f"--out is {args.out}, expected a name ending in .npy in a folder that exists")
+    _, graph, model = open_run(args.run_directory)
+    features = Features.of(graph.x)
+    if args.embeddings:
+        rows = inference.embed(model, graph, features)
+    else:
+        rows = inference.predict(model, graph, features)
+        if args.probabilities:
+            rows = rows.sigmoid() if Task.of(graph).multi_label else rows.softmax(1)
+    temporary = args.out.with_name(f".{args.out.name}")
+    np.save(temporary, rows.numpy())
+    os.replace(temporary, args.out)
+    print(f"{args.out}: {rows.shape[0]:,} rows of {rows.shape[1]}")

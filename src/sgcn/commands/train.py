@@ -1,0 +1,93 @@
+"""Train a model on a graph and write a run directory.
+
+examples:
+  sgcn train flickr-like                              defaults: neighbor sampling, anchored
+  sgcn train my.npz --sampler ladies --estimator sgcn++ --epochs 20 --seed 1 --out runs/a
+  sgcn train my-graph/ --set model.widths=256 --set sampler.sizes=10
+  sgcn train --resume runs/a                          go on where a run was stopped
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sgcn.errors import SgcnError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
+    parser.add_argument("--sampler", metavar="NAME", help="see sgcn samplers; default: neighbor")
+    parser.add_argument("--estimator", metavar="NAME", help="default: anchored")
+    parser.add_argument("--epochs", type=int, metavar="N", help="default: 10")
+    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default: runs/DATA-...")
+    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="section.key=value", help="one option"
+    )
+    parser.add_argument("--resume", type=Path, metavar="RUN", help="continue a stopped run")
+    parser.add_argument("--force", action="store_true", help="replace an existing run")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> None:
+    from sgcn import runs
+    from sgcn.config import make_config
+
+    if args.resume is not None:
+        chosen = (args.data, args.sampler, args.estimator, args.epochs, args.seed, args.config)
+        if args.set or args.out or any(value is not None for value in chosen):
+            raise SgcnError("--resume takes a run as it is, expected no other options beside it")
+        out, config = args.resume, runs.read_config(args.resume)
+        if (out / runs.SUMMARY).is_file():
+            print(f"{out} is finished; its results are in {out / runs.SUMMARY}")
+            return
+    else:
+        config = make_config(values_of(args))
+        name = f"{Path(config.data).stem}-{config.sampler.name}-{config.estimator_name}"
+        out = args.out or Path("runs") / f"{name}-{config.training.seed}"
+        clear_the_way(out, force=args.force)
+    summary = runs.train(config, out, resume=args.resume is not None, quiet=args.quiet)
+    if not args.quiet:
+        test = summary["test"]
+        print(
+            f"test F1 {test['f1_micro']:.4f}, loss {test['loss']:.4f}, "
+            f"{summary['seconds']['total']:.1f} s; curves in {out / 'curves.png'}"
+        )
+
+
+def values_of(args: argparse.Namespace) -> dict[str, Any]:
+    """The configuration that the options spell out: file first, then names, then --set."""
+    from sgcn.config import put, read_toml
+
+    values = {} if args.config is None else read_toml(args.config)
+    if args.data is not None:
+        values["data"] = args.data
+    for section, key, value in (
+        ("sampler", "name", args.sampler),
+        ("estimator", "name", args.estimator),
+        ("training", "epochs", args.epochs),
+        ("training", "seed", args.seed),
+    ):
+        if value is not None:
+            table = values.setdefault(section, {})
+            if key == "name" and table.get("name") != value:
+                table.clear()  # options of another sampler or estimator mean nothing here
+            table[key] = value
+    put(values, args.set)
+    return values
+
+
+def clear_the_way(out: Path, *, force: bool) -> None:
+    """Make sure that a new run can be written to ``out``."""
+    from sgcn.runs import is_run
+
+    if is_run(out):
+        if not force:
+            raise SgcnError(f"{out} is a run already, expected a new directory: --force or --resume")
+        shutil.rmtree(out)
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SgcnError(f"{out} exists and is not a run, expected a new or empty directory")

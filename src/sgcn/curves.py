@@ -1,0 +1,52 @@
+"""`curves.png`: loss and validation F1 of one run or several, against steps and seconds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def draw(runs: Sequence[Path], out: Path | None = None) -> Path:
+    """Draw ``runs`` into ``out`` (default: ``curves.png`` of the only run)."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from sgcn.runs import read_events
+
+    out = out or runs[0] / "curves.png"
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    for run in runs:
+        events = read_events(run)
+        steps = [e for e in events if e["event"] == "step"]
+        scores = [e for e in events if e["event"] == "score"]
+        smooth = _smoothed([e["loss"] for e in steps])
+        (line,) = axes[0].plot([e["step"] for e in steps], smooth, label=run.name, lw=1.5)
+        f1 = [e["validation"]["f1_micro"] for e in scores]
+        axes[1].plot([e["step"] for e in scores], f1, color=line.get_color(), lw=1.5)
+        axes[2].plot([e["seconds"] for e in scores], f1, color=line.get_color(), lw=1.5)
+    for axis, x, y in zip(
+        axes, ("step", "step", "seconds"), ("training loss", "validation F1", "validation F1"),
+        strict=True,
+    ):  # fmt: skip
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(frameon=False)
+    temporary = out.with_name(f".{out.name}")
+    figure.savefig(temporary, dpi=120, format="png")
+    plt.close(figure)
+    os.replace(temporary, out)
+    return out
+
+
+def _smoothed(values: list[float], keep: float = 0.9) -> list[float]:
+    """Exponential moving average, so that a mini-batch loss can be read."""
+    smooth, now = [], values[0] if values else 0.0
+    for value in values:
+        now = keep * now + (1.0 - keep) * value
+        smooth.append(now)
+    return smooth

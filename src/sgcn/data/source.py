@@ -1,0 +1,68 @@
+"""Where a run's graph comes from: a name, a saved directory, or an ``.npz`` file."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sgcn.data.store import is_graph
+from sgcn.data.synthetic import NAMED, synthetic
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.options import nearest
+
+
+def open_data(name: str, **options: Any) -> Graph:
+    """The graph called ``name``; ``options`` are those of P (normalization, self_loops)."""
+    path = Path(name)
+    if name in NAMED:
+        return synthetic(name).with_propagation(**options)
+    if path.suffix == ".npz":
+        return read_npz(path, **options)
+    if path.is_dir() or is_graph(path):
+        graph = Graph.open(path)
+        same = (graph.normalization, graph.self_loops) == (
+            options.get("normalization", "sym"),
+            options.get("self_loops", True),
+        )
+        return graph if same else graph.with_propagation(**options)
+    raise SgcnError(
+        f"data is {name!r}, expected one of {', '.join(NAMED)}, a directory that Graph.save wrote, "
+        f"or an .npz file{nearest(name, NAMED)}"
+    )
+
+
+def read_npz(path: Path, **options: Any) -> Graph:
+    """A graph from the arrays indptr, indices, x (or x_indptr, x_indices, x_data, x_shape), y, split.
+
+    No pickles: arrays of objects are refused.
+    """
+    if not path.is_file():
+        raise SgcnError(f"{path} does not exist, expected an .npz file")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise SgcnError(f"{path} cannot be read, expected an .npz of plain arrays ({error})") from None
+    for key in ("indptr", "indices"):
+        if key not in arrays:
+            raise SgcnError(
+                f"{path} has no array {key!r}, expected indptr and indices among "
+                f"{', '.join(sorted(arrays)) or 'its arrays'}"
+            )
+    x = arrays.get("x")
+    if "x_indptr" in arrays:
+        try:
+            parts = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
+            x = sp.csr_array(parts, shape=tuple(arrays["x_shape"]))
+            x.check_format()
+        except (KeyError, ValueError, TypeError) as error:
+            raise SgcnError(f"{path} holds sparse features that do not fit ({error})") from None
+    return Graph.from_csr(
+        arrays["indptr"], arrays["indices"], x=x, y=arrays.get("y"), split=arrays.get("split"),
+        **options,
+    )  # fmt: skip

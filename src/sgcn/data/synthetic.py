@@ -1,0 +1,203 @@
+"""Synthetic graphs: communities, power-law degrees, and features and labels that depend on them.
+
+The nodes of a community share a centre in feature space and a set of labels. A node's features are
+its centre under heavy noise, so they alone tell its community badly; most of its neighbours share
+the community, so the mean over a neighbourhood tells it well. A graph convolution can use this and
+a network that sees one row at a time cannot.
+
+A graph is a function of (spec, seed): the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.kernels import synthetic as kernels
+from sgcn.kernels.random import permutation, uniforms
+from sgcn.options import Options, between, flag, known_name, option, real, whole
+from sgcn.rng import Key, check_seed
+
+# Streams of the generator: numbers that no layer of a sample has.
+_ORDER, _EDGES, _CENTRES, _NOISE, _SETS, _LABELS, _OTHERS, _SPLIT = range(1 << 33, (1 << 33) + 8)
+
+
+@dataclass(frozen=True)
+class Synthetic(Options):
+    """What a synthetic graph is like."""
+
+    nodes: int = option(10_000, whole(2), "nodes")
+    edges: int = option(100_000, whole(), "undirected edges, distinct, none from a node to itself")
+    features: int = option(64, whole(), "features of a node")
+    classes: int = option(8, whole(), "classes, or labels with multi_label")
+    multi_label: bool = option(False, flag(), "a node has a set of labels instead of one class")
+    communities: int = option(16, whole(), "communities of one size; class = community mod classes")
+    homophily: float = option(0.75, between(0, 1), "share of edges inside a community")
+    power: float = option(2.5, real(2, open_=True), "exponent of the degrees' power law")
+    hub: float = option(
+        30.0, real(1, open_=True), "expected degree of the largest hub over the mean"
+    )
+    noise: float = option(0.5, real(0), "feature noise along a line, over the centres' distance")
+    label_density: float = option(
+        0.2, between(0, 1), "share of labels a community has (multi_label)"
+    )
+    label_noise: float = option(0.05, between(0, 1), "share of nodes with a random one's labels")
+    train: float = option(0.6, between(0, 1), "share of training nodes")
+    val: float = option(0.2, between(0, 1), "share of validation nodes; the rest is for testing")
+
+
+#: Sizes, tasks and splits of the paper's five graphs.
+NAMED: dict[str, Synthetic] = {
+    "ppi-like": Synthetic(
+        nodes=14_755, edges=222_000, features=50, classes=121, multi_label=True,
+        communities=24, hub=15.0, label_density=0.3, train=0.66, val=0.12,
+    ),
+    "ppi-large-like": Synthetic(
+        nodes=56_944, edges=794_000, features=50, classes=121, multi_label=True,
+        communities=48, hub=20.0, label_density=0.3, train=0.79, val=0.11,
+    ),
+    "flickr-like": Synthetic(
+        nodes=89_250, edges=900_000, features=500, classes=7,
+        communities=28, hub=60.0, train=0.50, val=0.25,
+    ),
+    "reddit-like": Synthetic(
+        nodes=232_965, edges=11_600_000, features=602, classes=41,
+        communities=41, hub=30.0, train=0.66, val=0.10,
+    ),
+    "yelp-like": Synthetic(
+        nodes=716_847, edges=6_980_000, features=300, classes=100, multi_label=True,
+        communities=200, hub=60.0, label_density=0.1, train=0.75, val=0.10,
+    ),
+}  # fmt: skip
+
+
+def synthetic(spec: str | Synthetic, seed: int = 0, features: bool = True) -> Graph:
+    """The graph named or described by ``spec``: x float32, y, split (0 train, 1 val, 2 test).
+
+    ``y`` is one int64 class a node, or a 0/1 row of uint8 with ``multi_label``. Without
+    ``features`` there is no x, and the rest is the same.
+    """
+    if isinstance(spec, str):
+        spec = NAMED[known_name("synthetic graph", spec, NAMED)]
+    _check(spec)
+    key = Key(check_seed(seed))
+    bounds = np.arange(spec.communities + 1, dtype=np.int64) * spec.nodes // spec.communities
+    order = permutation(spec.nodes, key.stream(_ORDER))
+    community = np.empty(spec.nodes, np.int32)
+    community[order] = np.repeat(np.arange(spec.communities, dtype=np.int32), np.diff(bounds))
+    codes = _edges(spec, key, order, bounds)
+    indptr, indices = kernels.rows_of_edges(codes, spec.nodes)
+    del codes  # eight bytes an edge: let go before the features come
+    return Graph(
+        indptr,
+        indices,
+        x=_features(spec, key, community) if features else None,
+        y=_labels(spec, key, community),
+        split=_split(spec, key),
+    )
+
+
+def _check(spec: Synthetic) -> None:
+    nodes, communities = spec.nodes, spec.communities
+    if communities > nodes:
+        raise SgcnError(f"communities is {communities}, expected at most the {nodes} nodes")
+    if spec.classes > communities and not spec.multi_label:
+        raise SgcnError(
+            f"classes is {spec.classes}, expected at most the {communities} communities"
+        )
+    pairs = nodes * (nodes - 1) / 2
+    inside = nodes * (nodes / communities - 1) / 2
+    if communities == 1:
+        room = pairs
+    else:
+        outside = 1.0 - spec.homophily
+        room = min(inside / max(spec.homophily, 1e-9), (pairs - inside) / max(outside, 1e-9))
+    # Hubs meet each other again and again: long before all pairs are used, few draws are new.
+    if spec.edges > room / 4:
+        raise SgcnError(
+            f"edges is {spec.edges}, expected at most {int(room / 4)} for {nodes} nodes in "
+            f"{communities} communities with homophily {spec.homophily:g}"
+        )
+    if spec.train + spec.val > 1:
+        raise SgcnError(f"train + val is {spec.train + spec.val:g}, expected at most 1")
+
+
+def _edges(spec: Synthetic, key: Key, order: Any, bounds: Any) -> npt.NDArray[np.int64]:
+    """Exactly ``spec.edges`` distinct edges, sorted.
+
+    Every round draws what is missing, so there is never one too many and none must be taken away.
+    """
+    power = 1.0 - 1.0 / (spec.power - 1.0)  # degree exponent g <=> weight ~ rank^(-1 / (g - 1))
+    bend = _bend(spec.hub, power)
+    codes = np.empty(spec.edges, np.int64)
+    have = drawn = 0
+    while have < spec.edges:
+        tail = codes[have:]
+        kernels.draw_edges(
+            tail, drawn, key.stream(_EDGES), order, bounds, spec.homophily, bend, power
+        )
+        drawn += len(tail)
+        tail.sort()
+        have = kernels.absorb_edges(codes, have)
+        if drawn > 100 * spec.edges:
+            raise SgcnError(
+                f"only {have} of {spec.edges} edges are distinct after {drawn} draws, expected "
+                "room for all: lower hub or edges, or use fewer communities"
+            )
+    return codes
+
+
+def _bend(hub: float, power: float) -> float:
+    """The offset b at which the density (x + b)^(power - 1) on [0, 1] starts at ``hub``.
+
+    The density at 0 falls as b grows, so halve the interval.
+    """
+    low, high = -40.0, 20.0  # of log2 b
+    for _ in range(100):
+        middle = (low + high) / 2
+        b = 2.0**middle
+        at_zero = power * b ** (power - 1.0) / ((1.0 + b) ** power - b**power)
+        low, high = (middle, high) if at_zero > hub else (low, middle)
+    return float(2.0**low)
+
+
+def _features(spec: Synthetic, key: Key, community: Any) -> npt.NDArray[np.float32]:
+    """Centres plus noise, scaled to variance 1 in every feature.
+
+    Centres of unit variance are sqrt(2 F) apart, so noise of ``noise * sqrt(2 F)`` in every feature
+    is ``noise`` times their distance along the line that joins them, whatever F is.
+    """
+    every = np.arange(spec.communities, dtype=np.int32)
+    blank = np.zeros((spec.communities, spec.features), np.float32)
+    centres = kernels.noisy_rows(blank, every, 0.0, 1.0, key.stream(_CENTRES))
+    noise = spec.noise * (2 * spec.features) ** 0.5
+    scale = (1.0 + noise * noise) ** -0.5
+    x: npt.NDArray[np.float32] = kernels.noisy_rows(
+        centres, community, scale, noise * scale, key.stream(_NOISE)
+    )
+    return x
+
+
+def _labels(spec: Synthetic, key: Key, community: Any) -> npt.NDArray[Any]:
+    stray = uniforms(spec.nodes, key.stream(_LABELS)) < spec.label_noise
+    other = (uniforms(spec.nodes, key.stream(_OTHERS)) * spec.communities).astype(np.int32)
+    taken = np.where(stray, other, community)
+    if not spec.multi_label:
+        return (taken % spec.classes).astype(np.int64)
+    sets = uniforms(spec.communities * spec.classes, key.stream(_SETS)) < spec.label_density
+    rows: npt.NDArray[np.uint8] = sets.reshape(spec.communities, -1).astype(np.uint8)[taken]
+    return rows
+
+
+def _split(spec: Synthetic, key: Key) -> npt.NDArray[np.int8]:
+    train, val = int(spec.train * spec.nodes), int(spec.val * spec.nodes)
+    parts = np.full(spec.nodes, 2, np.int8)
+    order = permutation(spec.nodes, key.stream(_SPLIT))
+    parts[order[:train]] = 0
+    parts[order[train : train + val]] = 1
+    return parts

@@ -1,0 +1,137 @@
+"""Kernels of the graph generator; every number depends on its counter alone, not on the thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from sgcn.kernels.random import bits, uniform
+
+_LOW_HALF = np.int64(0xFFFFFFFF)
+_NO_EDGE = np.int64(np.iinfo(np.int64).max)  # sorts behind every edge
+_SIXTEEN = np.uint64(0xFFFF)
+
+
+@njit(inline="always")
+def _member(start: Any, stop: Any, u: Any, bend: float, power: float) -> Any:
+    """A node of [start, stop) whose k-th one has probability ~ (k / size + bend)^-a.
+
+    The law's inverse in closed form, so a draw needs no table; ``power`` is 1 - a.
+    """
+    low, high = bend**power, (1.0 + bend) ** power
+    rank = np.int64((stop - start) * ((low + u * (high - low)) ** (1.0 / power) - bend))
+    return start + min(max(rank, 0), stop - start - 1)
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def draw_edges(
+    codes: Any,
+    first: int,
+    stream: Any,
+    order: Any,
+    bounds: Any,
+    homophily: float,
+    bend: float,
+    power: float,
+) -> None:
+    """Fill ``codes`` with edges as ``smaller << 32 | larger``, draws ``first`` and on.
+
+    Community c owns the places ``bounds[c]`` to ``bounds[c + 1]`` of ``order``, its hubs first.
+    An edge starts in any community and ends in the same one with chance ``homophily``, otherwise
+    in another. A draw that hits one node twice is no edge, and sorts last.
+    """
+    communities = len(bounds) - 1
+    for k in prange(len(codes)):
+        counter = 4 * (first + k)
+        home = np.int64(uniform(stream, counter) * communities)
+        away = home
+        u = uniform(stream, counter + 1)
+        if u >= homophily and communities > 1:
+            away = np.int64((u - homophily) / (1.0 - homophily) * (communities - 1))
+            away += away >= home
+        u, v = uniform(stream, counter + 2), uniform(stream, counter + 3)
+        i = np.int64(order[_member(bounds[home], bounds[home + 1], u, bend, power)])
+        j = np.int64(order[_member(bounds[away], bounds[away + 1], v, bend, power)])
+        codes[k] = _NO_EDGE if i == j else min(i, j) << 32 | max(i, j)
+
+
+@njit(nogil=True, cache=True)
+def absorb_edges(codes: Any, have: int) -> Any:
+    """Merge the sorted tail ``codes[have:]`` into the sorted, distinct head; the new head's length.
+
+    In place but for a copy of what is new in the tail.
+    """
+    count = have
+    at = 0
+    for k in range(have, len(codes)):
+        code = codes[k]
+        if code == _NO_EDGE:
+            break
+        while at < have and codes[at] < code:
+            at += 1
+        known = at < have and codes[at] == code
+        if not known and (count == have or codes[count - 1] != code):
+            codes[count] = code
+            count += 1
+    if have == 0:
+        return count
+    fresh = codes[have:count].copy()
+    out, left = count - 1, have - 1
+    for k in range(len(fresh) - 1, -1, -1):
+        while left >= 0 and codes[left] > fresh[k]:
+            codes[out] = codes[left]
+            out -= 1
+            left -= 1
+        codes[out] = fresh[k]
+        out -= 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def rows_of_edges(codes: Any, n: int) -> Any:
+    """CSR arrays with both directions of sorted, distinct edges.
+
+    Rows come out sorted without sorting them: an edge's smaller end is appended to its larger one
+    in rising order, and all of these stand before the edges that the row's node is the smaller of.
+    """
+    indptr = np.zeros(n + 1, np.int64)
+    for code in codes:
+        indptr[(code >> 32) + 1] += 1
+        indptr[(code & _LOW_HALF) + 1] += 1
+    for i in range(n):
+        indptr[i + 1] += indptr[i]
+    cursor = indptr[:-1].copy()
+    indices = np.empty(indptr[n], np.int32)
+    for code in codes:
+        i, j = code >> 32, code & _LOW_HALF
+        indices[cursor[i]] = j
+        indices[cursor[j]] = i
+        cursor[i] += 1
+        cursor[j] += 1
+    return indptr, indices
+
+
+@njit(inline="always")
+def _bell(stream: Any, counter: Any) -> Any:
+    """Mean 0, variance 1, nearly normal: four 16-bit uniforms added.
+
+    Integers and one multiplication, so the same bits on every machine, at the price of one hash.
+    """
+    b = bits(stream, counter)
+    total = np.int64(b & _SIXTEEN) + np.int64((b >> np.uint64(16)) & _SIXTEEN)
+    total += np.int64((b >> np.uint64(32)) & _SIXTEEN) + np.int64(b >> np.uint64(48))
+    return np.float32(total - 131070) * np.float32(3.0**0.5 / 65536)
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def noisy_rows(centres: Any, group: Any, scale: float, noise: float, stream: Any) -> Any:
+    """Row i is ``scale * centres[group[i]] + noise * bell``."""
+    width = centres.shape[1]
+    rows = np.empty((len(group), width), np.float32)
+    for i in prange(len(group)):
+        for f in range(width):
+            bell = _bell(stream, i * width + f)
+            rows[i, f] = np.float32(scale) * centres[group[i], f] + np.float32(noise) * bell
+    return rows

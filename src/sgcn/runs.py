@@ -1,0 +1,175 @@
+"""Run directories: what `sgcn train` writes, and reading it back."""
+
+from __future__ import annotations
+
+import json
+import platform
+import resource
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from sgcn import __version__
+from sgcn.checkpoint import write_tensors, write_text
+from sgcn.config import Config, make_config, read_toml
+from sgcn.data.source import open_data
+from sgcn.errors import SgcnError
+from sgcn.events import JsonLines, Progress, Sink
+from sgcn.graph import Graph
+from sgcn.nn import Model, make_model
+from sgcn.task import Task
+from sgcn.training import Fitted, fit
+
+CONFIG, SUMMARY, MODEL, METRICS, STATE = (
+    "config.toml",
+    "summary.json",
+    "model.safetensors",
+    "metrics.jsonl",
+    "state",
+)
+
+
+def is_run(path: Path) -> bool:
+    return (path / CONFIG).is_file()
+
+
+def prepare(config: Config) -> tuple[Config, Graph, Model]:
+    """The graph and the fresh model of ``config``, everything checked before any work starts."""
+    graph = open_data(config.data, **asdict(config.graph))
+    if graph.x is None:
+        raise SgcnError(f"{config.data} has no features, expected x with one row for each node")
+    values = graph.x.data if hasattr(graph.x, "indptr") else graph.x
+    if not np.isfinite(values).all():
+        raise SgcnError(f"{config.data} has features that are NaN or infinite, expected numbers")
+    task = Task.of(graph)
+    if config.model.layer == "auto":
+        layer = "concat" if task.multi_label else "mean"
+        config = replace(config, model=replace(config.model, layer=layer))
+    kind = config.model
+    widths = kind.widths
+    if isinstance(widths, tuple) and len(widths) != kind.layers:
+        raise SgcnError(
+            f"model.widths has {len(widths)} entries, expected one number or one for each of the "
+            f"{kind.layers} layers"
+        )
+    model = make_model(
+        graph.x.shape[1], task.classes, layer=kind.layer, widths=widths, layers=kind.layers,
+        activation=kind.activation, dropout=kind.dropout, seed=config.training.seed,
+    )  # fmt: skip
+    return config, graph, model
+
+
+def train(config: Config, out: Path, *, resume: bool = False, quiet: bool = False) -> dict[str, Any]:
+    """Train into the run directory ``out``; its summary."""
+    config, graph, model = prepare(config)
+    out.mkdir(parents=True, exist_ok=True)
+    needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
+    if shutil.disk_usage(out).free < needed:
+        raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
+    if not resume:
+        write_text(out / CONFIG, config.to_toml())
+    sinks: list[Sink] = [JsonLines(out / METRICS, _metrics_bytes(out) if resume else 0)]
+    if not quiet:
+        sinks.append(Progress())
+    options = config.training
+    fitted = fit(
+        model, graph, sampler=config.sampler, estimator=config.estimator,
+        optimizer=lambda parameters: _optimizer(config, parameters),
+        epochs=options.epochs, batch_size=options.batch_size,
+        batches_per_epoch=options.batches_per_epoch, inductive=options.inductive,
+        preaggregate=options.preaggregate, evaluate_every=options.evaluate_every,
+        best_by=options.best_by, patience=options.patience, seed=options.seed,
+        threads=options.threads, sinks=sinks, state=out / STATE,
+        checkpoint_seconds=options.checkpoint_seconds,
+    )  # fmt: skip
+    write_tensors(out / MODEL, dict(model.state_dict()))
+    from sgcn.curves import draw
+
+    draw([out])
+    summary = _summary(fitted, config)
+    write_text(out / SUMMARY, json.dumps(summary, indent=1) + "\n")  # last: its presence says done
+    return summary
+
+
+def _optimizer(config: Config, parameters: Any) -> torch.optim.Optimizer:
+    chosen = config.optimizer
+    kinds: dict[str, type[torch.optim.Optimizer]] = {
+        "adam": torch.optim.Adam,
+        "adamw": torch.optim.AdamW,
+        "sgd": torch.optim.SGD,
+        "rmsprop": torch.optim.RMSprop,
+        "adagrad": torch.optim.Adagrad,
+    }
+    extra = {"momentum": chosen.momentum} if chosen.name in ("sgd", "rmsprop") else {}
+    made: torch.optim.Optimizer = kinds[chosen.name](
+        parameters, lr=chosen.lr, weight_decay=chosen.weight_decay, **extra  # type: ignore[call-arg]
+    )  # fmt: skip
+    return made
+
+
+def _metrics_bytes(out: Path) -> int:
+    from sgcn.checkpoint import load_state
+
+    saved = load_state(out / STATE)
+    return 0 if saved is None else int(saved[1]["metrics_bytes"][0])
+
+
+def _summary(fitted: Fitted, config: Config) -> dict[str, Any]:
+    import numba
+
+    return {
+        "data": config.data,
+        "sampler": config.sampler.name,
+        "estimator": config.estimator_name,
+        **asdict(fitted),
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
+        "seed": config.training.seed,
+        "versions": {
+            "sgcn": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+        },
+    }
+
+
+def read_config(run: Path) -> Config:
+    if not is_run(run):
+        raise SgcnError(f"{run} is not a run directory, expected one that sgcn train wrote")
+    return make_config(read_toml(run / CONFIG))
+
+
+def open_run(run: Path) -> tuple[Config, Graph, Model]:
+    """A finished run's configuration, graph and trained model."""
+    config, graph, model = prepare(read_config(run))
+    if not (run / MODEL).is_file():
+        raise SgcnError(
+            f"{run} has no {MODEL} yet, expected a finished run: sgcn train --resume {run}"
+        )
+    try:
+        model.load_state_dict(load_file(run / MODEL))
+    except Exception as error:
+        raise SgcnError(
+            f"{run / MODEL} does not fit the model of {CONFIG}, expected the weights it was "
+            f"trained to ({str(error).splitlines()[0]})"
+        ) from None
+    return config, graph, model
+
+
+def read_events(run: Path) -> list[dict[str, Any]]:
+    """The events of ``run``; a last line cut short by a kill is left out."""
+    events = []
+    for line in (run / METRICS).read_text().splitlines():
+        try:
+            events.append(json.loads(line))
+        except ValueError:
+            break
+    return events
+
+

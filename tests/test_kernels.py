@@ -1,0 +1,354 @@
+"""Every compiled kernel against its plain twin: integers to the bit, weights to a few ulp."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import TINY, graphs, power_law, streams
+from sgcn import Graph
+from sgcn.kernels import blocks, csr, random, reference, subgraphs
+
+ULP = 2.0**-23  # of float32, relative
+SORTING = ("sort_rows", "sort_many_rows", "compact_rows")  # together they are `sorted_rows`
+
+data = st.data()
+sizes = st.integers(1, 20)
+
+
+def positions(graph: Graph) -> np.ndarray:
+    return np.full(len(graph), -1, np.int32)
+
+
+def some_nodes(draw, graph: Graph) -> np.ndarray:
+    """Distinct nodes in any order, perhaps none."""
+    order = draw(st.permutations(range(len(graph))))
+    return np.array(order[: draw(st.integers(0, len(graph)))], np.int32)
+
+
+def assert_same(kernel, twin, ulps: int = 4) -> None:
+    """Integers equal with their dtypes, floats of equal dtype within ``ulps``."""
+    for got, wanted in zip(kernel, twin, strict=True):
+        assert got.dtype == wanted.dtype
+        if got.dtype.kind == "f":
+            np.testing.assert_allclose(got, wanted, rtol=ulps * ULP, atol=TINY)
+        else:
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_every_kernel_has_a_twin():
+    twins = {name for name, _ in inspect.getmembers(reference, inspect.isfunction)}
+    for module in (blocks, csr, random, subgraphs):
+        for name, kernel in vars(module).items():
+            own = getattr(kernel, "__module__", None) == module.__name__
+            if own and hasattr(kernel, "py_func") and not name.startswith("_"):
+                assert name in twins or name in SORTING, name
+
+
+# -- random.py ----------------------------------------------------------------------------------
+
+
+@given(streams, st.integers(0, 2**62))
+def test_uniform(stream, counter):
+    assert random.bits(stream, counter) == reference.bits(stream, counter)
+    assert random.uniform(stream, counter) == reference.uniform(stream, counter)
+
+
+@given(streams, st.integers(0, 50))
+def test_uniforms(stream, n):
+    np.testing.assert_array_equal(random.uniforms(n, stream), reference.uniforms(n, stream))
+
+
+@given(streams, st.integers(0, 50))
+def test_permutation(stream, n):
+    assert_same([random.permutation(n, stream)], [reference.permutation(n, stream)])
+
+
+# -- blocks.py ----------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_unique_counts(nodes):
+    nodes = np.array(nodes, np.int32)
+    position = np.full(10, -1, np.int32)
+    assert_same(blocks.unique_counts(nodes, position), reference.unique_counts(nodes))
+    assert (position == -1).all()
+
+
+@given(graphs(), data, sizes, streams)
+def test_neighbor_block(graph, data, size, stream):
+    rows, position = some_nodes(data.draw, graph), positions(graph)
+    mark = np.zeros(graph.degrees.max() + 1, np.uint8)
+    p = graph.propagation
+    assert_same(
+        blocks.neighbor_block(p, rows, size, stream, position, mark),
+        reference.neighbor_block(p, rows, size, stream),
+    )
+    assert (position == -1).all()
+    assert not mark.any()
+
+
+@given(graphs(), data, sizes, streams)
+def test_labor_block(graph, data, size, stream):
+    rows, position, p = some_nodes(data.draw, graph), positions(graph), graph.propagation
+    assert_same(
+        blocks.labor_block(p, rows, size, stream, position),
+        reference.labor_block(p, rows, size, stream),
+    )
+    assert (position == -1).all()
+
+
+@given(graphs(), data)
+def test_restricted_block(graph, data):
+    rows, src = some_nodes(data.draw, graph), some_nodes(data.draw, graph)
+    factor = np.linspace(0.1, 3.0, len(src), dtype=np.float32)
+    position, member = positions(graph), np.zeros(len(graph) // 64 + 1, np.uint64)
+    p = graph.propagation
+    assert_same(
+        blocks.restricted_block(p, rows, src, factor, member, position),
+        reference.restricted_block(p, rows, src, factor),
+    )
+    assert (position == -1).all()
+    assert not member.any()
+
+
+@given(graphs())
+def test_square_sums(graph):
+    p = graph.propagation
+    for got, wanted in zip(blocks.square_sums(p), reference.square_sums(p), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+@given(graphs(), data, sizes, st.booleans(), streams)
+def test_ladies_draws(graph, data, size, keep, stream):
+    """The two ways to LADIES' law give one factor to a column drawn as often."""
+    rows, position, p = some_nodes(data.draw, graph), positions(graph), graph.propagation
+    src, counts, total = blocks.ladies_draws(
+        p, rows, size, keep, stream, position, *blocks.square_sums(p)
+    )
+    twin = reference.ladies_draws(p, rows, size, keep, stream)
+    assert_same([src, counts], twin[:2])
+    np.testing.assert_allclose(total, twin[2], rtol=1e-12)
+    assert (position == -1).all()
+    if total < 0:
+        return
+    ones = np.ones(len(src), np.float32)
+    indptr, indices, weights, _ = reference.restricted_block(p, rows, src, ones)
+    changed = weights.copy()
+    blocks.weigh_draws(indptr, indices, changed, counts, size, total, p.loops)
+    twin = reference.weigh_draws(indptr, indices, weights, counts, size, total, p.loops)
+    assert_same([changed], [twin], ulps=64)  # what the rows hold themselves is subtracted
+
+    mass = (reference.dense(p)[rows] ** 2).sum(axis=0)
+    mass[rows if keep else []] = 0.0
+    drawn = counts > 0
+    np.testing.assert_allclose(counts.sum(), size if mass.sum() > 0 else 0)
+    factor = np.where(drawn, counts * mass.sum() / (size * np.where(drawn, mass[src], 1)), 1)
+    np.testing.assert_allclose(changed, weights * factor[indices], rtol=1e-5)
+
+
+def test_ladies_draws_gives_up_where_only_the_rows_themselves_are_left():
+    """Two rows that see each other often and anything else hardly ever."""
+    graph = Graph.from_edges([0, 1], [1, 2], [1.0, 1e-4])
+    p, rows = graph.propagation, np.array([0, 1], np.int32)
+    sums = blocks.square_sums(p)
+    draw = (p, rows, 4, True, np.uint64(5))
+    *_, total = blocks.ladies_draws(*draw, positions(graph), *sums)
+    assert total == reference.ladies_draws(*draw)[2] == -1.0
+
+
+@given(graphs(), data, sizes, st.booleans(), streams)
+def test_ladies_sources(graph, data, size, keep, stream):
+    rows, position, mass = some_nodes(data.draw, graph), positions(graph), np.zeros(len(graph))
+    p = graph.propagation
+    assert_same(
+        blocks.ladies_sources(p, rows, size, keep, stream, position, mass),
+        reference.ladies_sources(p, rows, size, keep, stream),
+    )
+    assert (position == -1).all()
+    assert not mass.any()
+
+
+@given(graphs())
+def test_alias_table(graph):
+    """Equal to its twin, and true to the law: slot k is k up to its threshold, else its alias."""
+    law = reference.column_law(graph.propagation)
+    threshold, alias = blocks.alias_table(law)
+    assert_same([threshold, alias], reference.alias_table(law))
+    tabled = threshold + np.bincount(alias, 1 - threshold, len(law))
+    np.testing.assert_allclose(tabled / len(law), law, atol=1e-15)
+
+
+@given(graphs(), data, sizes, streams)
+def test_law_sources(graph, data, size, stream):
+    head, position = some_nodes(data.draw, graph), positions(graph)
+    law = reference.column_law(graph.propagation)
+    threshold, alias = reference.alias_table(law)
+    assert_same(
+        blocks.law_sources(law, threshold, alias, head, size, stream, position),
+        reference.law_sources(law, threshold, alias, head, size, stream),
+    )
+    assert (position == -1).all()
+
+
+def test_a_node_drawn_often_keeps_its_exact_factor():
+    """Factors are summed in float64: 100,000 draws of one node do not drift."""
+    law = np.array([0.9, 0.1])
+    none = np.empty(0, np.int32)
+    draw = (law, *reference.alias_table(law), none, 100_000, np.uint64(1))
+    src, factor = blocks.law_sources(*draw, np.full(2, -1, np.int32))
+    counts = factor * 100_000 * law[src]
+    np.testing.assert_allclose(counts, np.rint(counts), rtol=2 * ULP)
+    assert counts.sum() == pytest.approx(100_000)
+
+
+@given(graphs(), st.floats(0, 5, width=32))
+def test_rescale_rows(graph, target):
+    p = graph.propagation
+    weights = np.linspace(0, 2, graph.edges, dtype=np.float32)
+    targets = np.full(len(graph), target, np.float32)
+    scaled = weights.copy()
+    blocks.rescale_rows(p.indptr, scaled, targets)
+    assert_same([scaled], [reference.rescale_rows(p.indptr, weights, targets)])
+
+
+@given(graphs())
+def test_sums_and_laws_of_p(graph):
+    p = graph.propagation
+    assert_same([blocks.row_sums(p)], [reference.row_sums(p)])
+    np.testing.assert_allclose(blocks.column_law(p), reference.column_law(p), rtol=1e-12)
+
+
+# -- subgraphs.py -------------------------------------------------------------------------------
+
+
+def induced(graph: Graph, nodes: np.ndarray):
+    """P on ``nodes``, as the subgraph samplers hand it on."""
+    ones = np.ones(len(nodes), np.float32)
+    return reference.restricted_block(graph.propagation, nodes, nodes, ones)[:3]
+
+
+@given(graphs(), sizes, streams)
+def test_edge_nodes(graph, draws, stream):
+    p, linked = graph.propagation, np.flatnonzero(graph.degrees).astype(np.int32)
+    assert_same(
+        [subgraphs.edge_nodes(p, linked, draws, stream)],
+        [reference.edge_nodes(p, linked, draws, stream)],
+    )
+
+
+@given(graphs())
+def test_edge_hits(graph):
+    p = graph.propagation
+    np.testing.assert_allclose(subgraphs.edge_hits(p), reference.edge_hits(p), rtol=1e-12)
+
+
+@given(graphs(), data, sizes)
+def test_reweight_edges(graph, data, draws):
+    p, nodes = graph.propagation, some_nodes(data.draw, graph)
+    nodes = nodes[graph.degrees[nodes] > 0]  # the others are never drawn
+    indptr, indices, weights = induced(graph, nodes)
+    changed, linked = weights.copy(), int((graph.degrees > 0).sum())
+    hits = reference.edge_hits(p)
+    block = (indptr, indices, changed)
+    subgraphs.reweight_edges(p, *block, nodes, hits, linked, draws, graph.directed)
+    twin = reference.reweight_edges(p, indptr, indices, weights, nodes, draws)
+    assert_same([changed], [twin])
+
+
+@given(graphs(), data, st.integers(2, 20))
+def test_reweight_nodes(graph, data, draws):
+    law = reference.column_law(graph.propagation)
+    nodes = some_nodes(data.draw, graph)
+    nodes = nodes[law[nodes] > 0]  # the others are never drawn
+    indptr, indices, weights = induced(graph, nodes)
+    counts = 1.0 + np.arange(len(nodes)) % 3
+    changed = weights.copy()
+    subgraphs.reweight_nodes(indptr, indices, changed, counts, law[nodes], draws)
+    twin = reference.reweight_nodes(indptr, indices, weights, counts, law[nodes], draws)
+    assert_same([changed], [twin])
+
+
+@given(graphs(), st.integers(1, 5), st.integers(1, 4), streams)
+def test_walk_nodes(graph, roots, length, stream):
+    p = graph.propagation
+    assert_same(
+        [subgraphs.walk_nodes(p, roots, length, stream)],
+        [reference.walk_nodes(p, roots, length, stream)],
+    )
+
+
+@settings(max_examples=50)
+@given(graphs(), data, st.integers(1, 3), st.lists(streams, min_size=1, max_size=6))
+def test_pre_sampled_walks(graph, data, roots, keys):
+    p, keys = graph.propagation, np.array(keys, np.uint64)
+    node_counts, pair_counts = np.zeros(len(graph), np.int32), np.zeros(graph.edges, np.int32)
+    position = positions(graph)
+    subgraphs.count_walks(p, roots, 2, keys, position, node_counts, pair_counts)
+    assert_same([node_counts, pair_counts], reference.count_walks(p, roots, 2, keys))
+    assert (position == -1).all()
+
+    nodes = some_nodes(data.draw, graph)
+    indptr, indices, weights = induced(graph, nodes)
+    changed, counts = weights.copy(), (node_counts, pair_counts)
+    subgraphs.reweight_walks(p, indptr, indices, changed, nodes, *counts)
+    twin = reference.reweight_walks(p, indptr, indices, weights, nodes, *counts)
+    assert_same([changed], [twin])
+
+
+@given(graphs(), data, st.floats(0, 10))
+def test_reweight_parts(graph, data, factor):
+    nodes = some_nodes(data.draw, graph)
+    indptr, indices, weights = induced(graph, nodes)
+    part, changed = (nodes % 3).astype(np.int32), weights.copy()
+    subgraphs.reweight_parts(indptr, indices, changed, part, factor)
+    assert_same([changed], [reference.reweight_parts(indptr, indices, weights, part, factor)])
+
+
+# -- csr.py -------------------------------------------------------------------------------------
+
+edge_lists = st.integers(1, 10).flatmap(
+    lambda n: st.tuples(
+        st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)))
+    )
+)
+
+
+@given(edge_lists, st.booleans(), st.booleans())
+def test_edges_become_sorted_rows(edges, both, drop_loops):
+    n, pairs = edges
+    rows, cols = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
+    indptr, indices = csr.scatter_edges(rows, cols, n, both, drop_loops)
+    assert_same((indptr, indices), reference.scatter_edges(rows, cols, n, both, drop_loops))
+    assert csr.rows_are_sorted(indptr, indices) == reference.rows_are_sorted(indptr, indices)
+
+    wanted = reference.sorted_rows(indptr, indices)
+    fitted = csr.compact_rows(indptr, indices, csr.sort_rows(indptr, indices))
+    indices = indices[: fitted[-1]]
+    assert_same((fitted, indices), wanted)
+    assert csr.rows_are_sorted(fitted, indices)
+    assert csr.is_symmetric(fitted, indices) == reference.is_symmetric(fitted, indices)
+    assert csr.count_self_loops(fitted, indices) == reference.count_self_loops(fitted, indices)
+    assert_same(csr.drop_self_loops(fitted, indices), reference.drop_self_loops(fitted, indices))
+
+
+def test_sorting_on_all_cores_is_the_same_sorting():
+    rows, cols = (ends.astype(np.int32) for ends in power_law())
+    indptr, alone = csr.scatter_edges(rows, cols, 60, True, True)
+    together = alone.copy()
+    assert_same([csr.sort_many_rows(indptr, together)], [csr.sort_rows(indptr, alone)])
+    assert_same([together], [alone])
+
+
+@given(graphs())
+def test_weighted_degrees(graph):
+    values = np.linspace(0, 1, graph.edges, dtype=np.float32)
+    np.testing.assert_allclose(
+        csr.weighted_degrees(graph.indptr, values),
+        reference.weighted_degrees(graph.indptr, values),
+        rtol=1e-12,
+    )

@@ -1,0 +1,69 @@
+"""Options: one place that checks, one style of message."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sgcn import SAMPLERS, SgcnError, make_sampler
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_option_is_described_and_its_default_is_sound(name):
+    sampler = make_sampler(name)
+    assert sampler == SAMPLERS[name]()
+    assert sampler.summary
+    for option, default, words, help in sampler.described():
+        assert getattr(sampler, option) == default
+        assert words
+        assert help
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value", "expected"),
+    [
+        ("neighbor", "sizes", 0, "a whole number >= 1, or one such number a layer"),
+        ("neighbor", "sizes", (), "a whole number >= 1, or one such number a layer"),
+        ("neighbor", "sizes", (5, 0), "a whole number >= 1, or one such number a layer"),
+        ("neighbor", "sizes", 2.0, "a whole number >= 1, or one such number a layer"),
+        ("neighbor", "sizes", True, "a whole number >= 1, or one such number a layer"),
+        ("neighbor", "sizes", "5", "a whole number >= 1, or one such number a layer"),
+        ("ladies", "weighting", "none", "one of unbiased, hajek, row"),
+        ("ladies", "weighting", None, "one of unbiased, hajek, row"),
+        ("fastgcn", "keep_destinations", 1, "true or false"),
+        ("saint", "variant", "tree", "one of node, edge, walk"),
+        ("saint", "size", -3, "a whole number >= 1"),
+        ("saint", "walk_length", 0, "a whole number >= 1"),
+        ("cluster", "parts", 0, "a whole number >= 1"),
+        ("cluster", "rescale_between", "yes", "true or false"),
+    ],
+)
+def test_a_bad_value_gets_one_sentence(name, option, value, expected):
+    with pytest.raises(SgcnError) as error:
+        make_sampler(name, **{option: value})
+    assert str(error.value) == f"{name}: {option} is {value!r}, expected {expected}"
+
+
+def test_unknown_names_get_the_nearest_known_one():
+    with pytest.raises(SgcnError, match=r"^sampler is 'ladys', expected one of exact, .*'ladies'"):
+        make_sampler("ladys")
+    with pytest.raises(SgcnError, match=r"^labor has no option 'size', .*did you mean 'sizes'"):
+        make_sampler("labor", size=3)
+    with pytest.raises(SgcnError, match=r"^exact has no option 'sizes', expected one of none$"):
+        make_sampler("exact", sizes=3)
+
+
+def test_lists_become_tuples_and_numpy_numbers_pass():
+    assert make_sampler("neighbor", sizes=[5, 3]).sizes == (5, 3)
+    assert make_sampler("neighbor", sizes=np.int64(5)).sizes == 5
+
+
+def test_samplers_are_frozen_values():
+    sampler = make_sampler("ladies")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        sampler.sizes = 3
+    assert sampler == make_sampler("ladies")
+    assert hash(sampler) == hash(make_sampler("ladies"))
+    assert sampler != make_sampler("ladies", sizes=3)
