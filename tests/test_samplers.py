@@ -223,6 +223,8 @@ def test_labor_rows_agree_on_whom_they_keep():
 def test_layer_wise_draws_follow_their_law(name, keep, rows):
     """p_j ~ squared column norm of P, over all rows (fastgcn) or the destinations (ladies).
 
+    `ladies` by its candidates; `test_ladies.py` has its draws by entries.
+
     With keep_destinations, over the other nodes. Counts come back from the factor of a source,
     count / (s p), which must make them whole. 17 of the 20 nodes hold most of the mass: `fastgcn`
     then lists the others instead of repeating draws that fall on what is kept.

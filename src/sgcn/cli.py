@@ -83,6 +83,8 @@ def _subcommands(of: argparse.ArgumentParser) -> Any:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. (argparse itself exits, with 2 for what it cannot read.)"""
+    # torch's and numba's threads take turns; one that spins while it waits costs the other a core.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         args = parser().parse_args(argv)
         args.run(args)

@@ -347,14 +347,12 @@ def _checked_weights(weights: Any, stored: int) -> npt.NDArray[np.float32] | Non
     if weights.dtype.kind not in "iufb":
         raise SgcnError(f"the edge weights are {weights.dtype}, expected numbers")
     with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
-        weights = weights.astype(np.float32, copy=False)
-    bad = ~(weights >= 0) | np.isinf(weights)
+        single: npt.NDArray[np.float32] = weights.astype(np.float32, copy=False)
+    bad = ~(single >= 0) | np.isinf(single)
     if bad.any():
         first = int(np.argmax(bad))
-        raise SgcnError(
-            f"edge {first} has weight {weights[first]}, expected finite numbers >= 0"
-        )
-    return weights
+        raise SgcnError(f"edge {first} has weight {single[first]}, expected finite numbers >= 0")
+    return single
 
 
 def _checked_rows(n: int, x: Any, y: Any, split: Any) -> tuple[Any, Any, Any]:

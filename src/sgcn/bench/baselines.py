@@ -61,7 +61,7 @@ def _law(squares: Any) -> Any:
 
 
 def _choice(rng: np.random.Generator, law: Any, size: int) -> Any:
-    return rng.choice(len(law), min(size, np.count_nonzero(law)), replace=False, p=law)
+    return rng.choice(len(law), min(size, int(np.count_nonzero(law))), replace=False, p=law)
 
 
 def neighbor(size: int) -> Draw:
@@ -196,7 +196,7 @@ def _rescaled(block: Any, target: Any) -> Any:
     return sp.diags_array(scale) @ block
 
 
-def _induced(data: Published, nodes: Int32) -> list[Any]:
+def _induced(data: Published, nodes: Any) -> list[Any]:
     """P among ``nodes``, for all layers."""
     return [_rescaled(data.P[nodes, :][:, nodes], data.row_sums[nodes])]
 

@@ -38,6 +38,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn.bench import sampling
+    from sgcn.bench.sampling import main
 
-    sampling.main(args)
+    main(args)

@@ -188,7 +188,8 @@ def _labels(spec: Synthetic, key: Key, community: Any) -> npt.NDArray[Any]:
     other = (uniforms(spec.nodes, key.stream(_OTHERS)) * spec.communities).astype(np.int32)
     taken = np.where(stray, other, community)
     if not spec.multi_label:
-        return (taken % spec.classes).astype(np.int64)
+        classes: npt.NDArray[np.int64] = (taken % spec.classes).astype(np.int64)
+        return classes
     sets = uniforms(spec.communities * spec.classes, key.stream(_SETS)) < spec.label_density
     rows: npt.NDArray[np.uint8] = sets.reshape(spec.communities, -1).astype(np.uint8)[taken]
     return rows

@@ -23,13 +23,8 @@ def index(value: Any) -> Any:
     return np.uint64(value)
 
 
-@intrinsic
-def prefetch(typing: Any, array: Any, index: Any) -> Any:
-    """Start to load ``array[index]`` into the cache; changes nothing, and may point anywhere.
-
-    The rows of a sample are scattered over the graph, and the next one is asked for only when the
-    last is done: without a hint each waits for main memory in turn, with it many are on the way.
-    """
+def _prefetch(typing: Any, array: Any, at: Any) -> Any:
+    """numba's way to say ``llvm.prefetch(&array[at])``."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -44,3 +39,10 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+#: ``prefetch(array, at)`` starts to load ``array[at]`` into the cache; it changes nothing, and
+#: ``at`` may point anywhere. The rows of a sample are scattered over the graph, and the next one is
+#: asked for only when the last is done: without the hint each waits for main memory in turn, with
+#: it many are on their way.
+prefetch: Any = intrinsic(_prefetch)

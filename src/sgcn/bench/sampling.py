@@ -1,0 +1,355 @@
+"""`sgcn bench sampling`: ms per batch of every sampler, ours and others', measured in turn.
+
+A round times every implementation once, on the same seeds, so that what else the machine does hits
+all of them alike; the median over rounds is reported. One thread, two layers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.bench import baselines, peers
+from sgcn.block import Batch, Int32
+from sgcn.data import load
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.kernels.random import permutation
+from sgcn.loader import Loader
+from sgcn.options import known_name
+from sgcn.rng import Key
+from sgcn.samplers import NodeSet, Sampler, make_sampler
+
+DEPTH = baselines.DEPTH
+_BURST = 0.02  # seconds: fast samplers are timed over several batches in a row
+_EPOCHS = 5  # of a quarter of a second or less, for each number of prefetch threads
+_SEEDS = 1 << 34  # the stream of the benchmark's seeds: a number that no layer of a sample has
+
+
+@dataclass(frozen=True)
+class Case:
+    """A sampler at the paper's size, and the published code it is held against."""
+
+    sampler: Sampler
+    published: baselines.Draw
+    tuned: baselines.Draw | None = None
+    #: How many neighbours or nodes a peer draws.
+    size: int = 0
+    #: Whether the definition makes it read whole rows, not only what it keeps.
+    scans: bool = True
+
+
+CASES = {
+    "neighbor": Case(make_sampler("neighbor"), baselines.neighbor(5), size=5, scans=False),
+    "vrgcn": Case(make_sampler("vrgcn"), baselines.vrgcn(2), scans=False),
+    "ladies": Case(make_sampler("ladies"), baselines.ladies(512)),
+    "fastgcn": Case(
+        make_sampler("fastgcn"), baselines.fastgcn(4096), baselines.fastgcn(4096, tuned=True)
+    ),
+    "saint": Case(
+        make_sampler("saint"),
+        baselines.saint_node(2048),
+        baselines.saint_node(2048, tuned=True),
+        size=2048,
+    ),
+    "saint-edge": Case(make_sampler("saint", variant="edge"), baselines.saint_edge(2048)),
+    "saint-walk": Case(make_sampler("saint", variant="walk"), baselines.saint_walk(2048, 2)),
+    "labor": Case(make_sampler("labor"), baselines.labor(5), size=5),
+    "exact": Case(make_sampler("exact"), baselines.exact),
+    "cluster": Case(make_sampler("cluster"), baselines.cluster(50, 2)),
+}
+
+#: One batch: (seeds, step) -> sampled edges.
+Run = Callable[[Int32, int], int]
+
+
+@dataclass
+class Contest:
+    """The implementations of one sampler on one graph, and the times they took."""
+
+    graph: str
+    sampler: str
+    runs: dict[str, Run]
+    bound_bytes: float
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    edges: dict[str, int] = field(default_factory=dict)
+
+    def ms(self, name: str) -> float:
+        return float(np.median(self.seconds[name])) * 1e3
+
+
+def main(args: argparse.Namespace) -> None:
+    """Measure what ``args`` asks for, print a table, and write ``args.out`` if it is given."""
+    names = _listed("--samplers", args.samplers) if args.samplers else list(CASES)
+    for name in names:
+        known_name("sampler", name, CASES)
+    for flag, value in (("--batches", args.batches), ("--batch-size", args.batch_size)):
+        if value < 1:
+            raise SgcnError(f"{flag} is {value}, expected a whole number >= 1")
+    threads = _listed("--threads", args.threads)
+    if not all(number.isdecimal() and int(number) > 0 for number in threads):
+        raise SgcnError(f"--threads is {args.threads!r}, expected whole numbers >= 1, as in 1,2")
+    out = Path(args.out) if args.out else None
+    if out is not None and not out.absolute().parent.is_dir():
+        raise SgcnError(f"--out is {args.out!r}, expected a file in a directory that exists")
+
+    report = measure(
+        _listed("--graph", args.graph),
+        names,
+        batches=args.batches,
+        batch_size=args.batch_size,
+        threads=[int(number) for number in threads],
+        seed=args.seed,
+    )
+    print(table(report))
+    if out is not None:
+        _write(out, report)
+
+
+def _listed(flag: str, text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise SgcnError(f"{flag} is {text!r}, expected names with a comma between them")
+    return words
+
+
+def measure(
+    graphs: list[str],
+    samplers: list[str],
+    *,
+    batches: int,
+    batch_size: int,
+    threads: list[int],
+    seed: int,
+) -> dict[str, Any]:
+    """The figures as a dictionary of plain values, in the layout of the JSON file."""
+    contests: list[Contest] = []
+    prefetch: dict[str, float] = {}
+    for name in graphs:
+        graph = load(name, seed=seed, features=False)
+        pool = NodeSet(_training_nodes(graph), len(graph))
+        label = Path(name).name
+        made = [_contest(label, s, graph, pool, batch_size, seed) for s in samplers]
+        for step in _progress(range(batches), f"{label}: rounds"):
+            seeds = [_seeds(pool, batch_size, seed, 100 * step + k) for k in range(20)]
+            for contest in made:
+                for kind in contest.runs:
+                    _time(contest, kind, seeds, 100 * step)
+        for sampler in _progress(samplers, f"{label}: prefetching"):
+            scaling = _scaling(graph, pool, CASES[sampler].sampler, batch_size, threads, seed)
+            prefetch |= {f"{label}/{sampler}/threads{n}": x for n, x in scaling.items()}
+        contests += made
+    bandwidth = memory_bandwidth()
+    return {
+        "results": [
+            {
+                "graph": c.graph,
+                "sampler": c.sampler,
+                "implementation": kind,
+                "ms": c.ms(kind),
+                "edges": c.edges[kind],
+            }
+            for c in contests
+            for kind in c.runs
+        ],
+        "ratios": {
+            f"{c.graph}/{c.sampler}/{kind}": c.ms(kind) / c.ms("sgcn")
+            for c in contests
+            for kind in c.runs
+            if kind != "sgcn"
+        },
+        "prefetch": prefetch,
+        "bounds_ms": {f"{c.graph}/{c.sampler}": c.bound_bytes / bandwidth * 1e3 for c in contests},
+        "memory_bytes_per_second": bandwidth,
+        "batches": batches,
+        "batch_size": batch_size,
+        "layers": DEPTH,
+        "threads": threads,
+        "seed": seed,
+        "versions": peers.versions(),
+    }
+
+
+def _training_nodes(graph: Graph) -> npt.NDArray[np.int64]:
+    nodes = np.arange(len(graph))
+    training = nodes if graph.split is None else np.flatnonzero(graph.split == 0)
+    return training if len(training) else nodes
+
+
+def _seeds(pool: NodeSet, batch_size: int, seed: int, step: int) -> Int32:
+    order = permutation(len(pool.ids), Key(seed, 0, step).stream(_SEEDS))
+    seeds: Int32 = pool.ids[order[:batch_size]]
+    return seeds
+
+
+def _contest(
+    graph_name: str, name: str, graph: Graph, pool: NodeSet, batch_size: int, seed: int
+) -> Contest:
+    """Every implementation of ``name``, prepared and run once: tables made, kernels compiled."""
+    case = CASES[name]
+    data = graph.memo("published", lambda: baselines.Published(graph))
+    rng = np.random.default_rng(seed)
+
+    def ours(seeds: Int32, step: int) -> int:
+        nodes = pool if case.sampler.draws_nodes else seeds
+        return _edges(case.sampler.sample(graph, nodes, Key(seed, 0, step), DEPTH), case.sampler)
+
+    def theirs(draw: baselines.Draw) -> Run:
+        return lambda seeds, step: sum(block.nnz for block in draw(data, seeds, rng))
+
+    def peer(draw: peers.Draw) -> Run:
+        return lambda seeds, step: draw(seeds)
+
+    runs: dict[str, Run] = {"sgcn": ours, "numpy": theirs(case.published)}
+    if case.tuned is not None:
+        runs["numpy-tuned"] = theirs(case.tuned)
+    for kind, make in peers.available(name):
+        runs[kind] = peer(make(graph, case.size))
+    seeds = _seeds(pool, batch_size, seed, 0)
+    for run in runs.values():
+        run(seeds, 0)
+    nodes = pool if case.sampler.draws_nodes else seeds
+    batch = case.sampler.sample(graph, nodes, Key(seed), DEPTH)
+    return Contest(graph_name, name, runs, bytes_touched(graph, batch, case))
+
+
+def _edges(batch: Batch, sampler: Sampler) -> int:
+    if sampler.draws_nodes:  # one subgraph serves all layers
+        return batch.blocks[0].edges
+    return batch.edges + sum(block.edges for block in batch.exact)
+
+
+def bytes_touched(graph: Graph, batch: Batch, case: Case) -> float:
+    """The bytes that any implementation of the sampler's definition reads or writes for ``batch``.
+
+    Read: a row's two pointers and scale, its column ids (all where the definition asks for them,
+    otherwise the kept ones), the scale of every source. Write: the block. No scratch memory.
+    """
+    drawn = batch.blocks[:1] if case.sampler.draws_nodes else batch.blocks
+    total = 0
+    for block in (*drawn, *batch.exact):
+        rows = len(block.dst)
+        read = int(graph.degrees[block.dst].sum()) if case.scans else block.edges
+        total += rows * (16 + 4) + 4 * read + 4 * len(block.src)
+        total += 8 * (rows + 1) + 8 * block.edges + 4 * len(block.src) + 4 * rows
+    return total
+
+
+def _time(contest: Contest, kind: str, seeds: list[Int32], step: int) -> None:
+    """Time one burst of batches; add its seconds per batch."""
+    run = contest.runs[kind]
+    edges = []
+    start = time.perf_counter()
+    for k, chosen in enumerate(seeds):
+        edges.append(run(chosen, step + k))
+        spent = time.perf_counter() - start
+        if spent > _BURST:
+            break
+    contest.seconds.setdefault(kind, []).append(spent / len(edges))
+    contest.edges[kind] = round(float(np.mean(edges)))
+
+
+def _scaling(
+    graph: Graph,
+    pool: NodeSet,
+    sampler: Sampler,
+    batch_size: int,
+    threads: list[int],
+    seed: int,
+) -> dict[int, float]:
+    """Batches per second through a `Loader`, over those with the first number of threads."""
+
+    def seconds(number: int, steps: int, epoch: int) -> float:
+        loader = Loader(
+            graph,
+            pool.ids,
+            sampler,
+            batch_size=batch_size,
+            depth=DEPTH,
+            seed=seed,
+            threads=number,
+            batches_per_epoch=steps,
+        )
+        start = time.perf_counter()
+        for _ in loader.epoch(epoch):
+            pass
+        return time.perf_counter() - start
+
+    steps = int(np.clip(0.25 * 8 / seconds(threads[0], 8, 0), 8, 400))
+    taken: dict[int, list[float]] = {number: [] for number in threads}
+    for epoch in range(_EPOCHS):
+        for number in threads:
+            taken[number].append(seconds(number, steps, epoch))
+    unit = float(np.median(taken[threads[0]]))
+    return {number: unit / float(np.median(taken[number])) for number in threads[1:]}
+
+
+def memory_bandwidth(megabytes: int = 256) -> float:
+    """Bytes per second that one thread reads and writes when it copies a large array; best of 5."""
+    source = np.zeros(megabytes << 17)
+    target = np.ones_like(source)
+    best = np.inf
+    for _ in range(5):
+        start = time.perf_counter()
+        np.copyto(target, source)
+        best = min(best, time.perf_counter() - start)
+    return float(2 * source.nbytes / best)
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report for people."""
+    head = (
+        f"{'graph':<14}{'sampler':<12}{'implementation':<15}{'ms':>10}{'edges/s':>10}{'ratio':>8}"
+    )
+    lines = [head + f"{'bound ms':>10}"]
+    for row in report["results"]:
+        key = f"{row['graph']}/{row['sampler']}"
+        ours = row["implementation"] == "sgcn"
+        ratio = 1.0 if ours else report["ratios"][f"{key}/{row['implementation']}"]
+        speed = row["edges"] / row["ms"] * 1e3
+        lines.append(
+            f"{row['graph']:<14}{row['sampler']:<12}{row['implementation']:<15}"
+            f"{row['ms']:>10.3f}{speed / 1e6:>9.2f}M{ratio:>8.1f}"
+            + (f"{report['bounds_ms'][key]:>10.3f}" if ours else "")
+        )
+    lines += [
+        "",
+        "ms: median over rounds, one thread; ratio: ms over ours; bound: bytes that the definition "
+        "must touch,",
+        f"over {report['memory_bytes_per_second'] / 1e9:.1f} GB/s measured in this run",
+    ]
+    if report["prefetch"]:
+        unit = report["threads"][0]
+        lines += ["", f"batches per second through a Loader, over {unit} thread(s):"]
+        lines += [f"  {key:<40}{x:>6.2f}" for key, x in report["prefetch"].items()]
+    return "\n".join(lines)
+
+
+def _write(path: Path, report: dict[str, Any]) -> None:
+    """Under a temporary name, then renamed: the file is whole or it is not there."""
+    handle, temporary = tempfile.mkstemp(suffix=".json", dir=path.absolute().parent)
+    with os.fdopen(handle, "w") as file:
+        json.dump(report, file, indent=1)
+        file.write("\n")
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+
+
+def _progress(items: Any, what: str) -> Any:
+    """A bar on a terminal, silence elsewhere."""
+    if not sys.stderr.isatty():
+        return items
+    from tqdm import tqdm
+
+    return tqdm(items, desc=what, leave=False)

@@ -1,0 +1,115 @@
+"""Contract 2: exact sampling of all training nodes gives the full-batch gradient at every step.
+
+The reference is dense, in float64 and by another road (autograd over the whole model). 1e-5 of
+its norm is the contract's float32 rounding: 2**-24 times some hundred terms of a sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from learning import KINDS, distance, drive, exact_gradient, labelled, make_engine, small_model
+from sgcn import SgcnError
+from sgcn.estimators import ESTIMATORS, Estimator, make_estimator
+from sgcn.estimators.forward import FORWARD_RULES
+from sgcn.estimators.gradient import GRADIENT_RULES
+
+GAP = 4
+STEPS = 2 * GAP + 1  # two snapshots, their regular steps, and the next snapshot
+PAIRS = [(f, g) for f in FORWARD_RULES for g in GRADIENT_RULES]
+GRAPHS = {"single": labelled(), "multi": labelled(multi_label=True)}
+
+
+def estimator_of(name: str, **options) -> Estimator:
+    """By name, or a free pair ``forward x gradient``; no restarts, which would hide an error."""
+    options = {"gap": 1 if name == "full" else GAP, "restart": "none"} | options
+    if name in ESTIMATORS:
+        return make_estimator(name, **options)
+    forward, gradient = name.split(" x ")
+    return make_estimator("sgcn", forward=forward, gradient=gradient, **options)
+
+
+NAMED = {(v["forward"], v["gradient"]) for name, v in ESTIMATORS.items() if name != "full"}
+NAMES = [*ESTIMATORS, *(f"{f} x {g}" for f, g in PAIRS if (f, g) not in NAMED)]
+WITH_D = [name for name in NAMES if estimator_of(name).gradient != "plain"]
+
+
+def check(graph, kind, depth, estimator, size=None, **options) -> None:
+    engine = make_engine(graph, estimator, "exact", small_model(kind, depth), **options)
+    for step, outcome in enumerate(drive(engine, STEPS, size=size)):
+        error = distance(outcome.gradient, exact_gradient(engine.model, graph))
+        assert error < 1e-5, f"step {step}"
+
+
+def test_every_pair_of_rules_is_here():
+    covered = {(estimator_of(n).forward, estimator_of(n).gradient) for n in NAMES}
+    assert covered == set(PAIRS)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_full_batch_gradient(name, kind, depth):
+    labels = "multi" if kind == "concat" else "single"  # as the paper pairs them
+    check(GRAPHS[labels], kind, depth, estimator_of(name))
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", WITH_D)
+def test_with_the_table_of_layer_gradients(name, kind, depth):
+    check(GRAPHS["single"], kind, depth, estimator_of(name, layer_gradients=True))
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "concat"])
+@pytest.mark.parametrize("name", NAMES)
+def test_multi_label(name, kind):
+    check(GRAPHS["multi"], kind, 2, estimator_of(name))
+
+
+@pytest.mark.parametrize("layer_gradients", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_large_batch_of_all_training_nodes_is_exact(name, kind, layer_gradients):
+    estimator = estimator_of(name, layer_gradients=layer_gradients, snapshot_nodes=30)
+    check(GRAPHS["single"], kind, 2, estimator)
+
+
+@pytest.mark.parametrize("snapshot_nodes", [None, 30])
+@pytest.mark.parametrize("kind", ["mean", "concat", "gin"])
+@pytest.mark.parametrize("name", NAMES)
+def test_preaggregated_first_layer(name, kind, snapshot_nodes):
+    estimator = estimator_of(name, snapshot_nodes=snapshot_nodes, layer_gradients=True)
+    check(GRAPHS["multi"], kind, 2, estimator, preaggregate=True)
+
+
+@pytest.mark.parametrize("kind", ["mean", "concat", "gin"])
+def test_preaggregated_sparse_features(kind):
+    graph = labelled(x=sp.random_array((60, 5), density=0.3, format="csr", rng=np.random.default_rng(0)))
+    check(graph, kind, 2, estimator_of("sgcn++"), preaggregate=True)
+
+
+@pytest.mark.parametrize("kind", ["attention", "residual"])
+def test_preaggregation_is_refused_where_it_would_be_wrong(kind):
+    """Attention weighs edges by itself, and layer-norm changes X before it is summed."""
+    engine = make_engine(
+        GRAPHS["single"], estimator_of("sgcn"), "exact", small_model(kind), preaggregate=True
+    )
+    with pytest.raises(SgcnError, match="switch preaggregate off"):
+        next(drive(engine, 1, size=None))
+
+
+@pytest.mark.parametrize("options", [{"directed": True}, {"normalization": "row"}, {"self_loops": False}])
+@pytest.mark.parametrize("name", ["sgcn++", "vrgcn++", "anchored"])
+def test_other_propagation_matrices(name, options):
+    check(labelled(**options), "concat", 2, estimator_of(name, layer_gradients=True))
+
+
+def test_a_mini_batch_is_not_exact():
+    """The contract is not met by accident: less than all training nodes breaks it."""
+    with pytest.raises(AssertionError, match="step 1"):
+        check(GRAPHS["single"], "mean", 2, replace(estimator_of("anchored")), size=12)
