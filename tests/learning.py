@@ -7,6 +7,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,6 +20,10 @@ from sgcn.nn import Model, make_model
 from sgcn.operators import Operator
 from sgcn.samplers import NodeSet
 from sgcn.task import Task, split_nodes
+
+# Matrices this small gain nothing from threads, which on a busy machine wait for each other.
+torch.set_num_threads(1)
+numba.set_num_threads(1)
 
 CLASSES, FEATURES = 4, 5
 KINDS = ("mean", "concat", "attention", "gin", "residual")
@@ -171,6 +176,4 @@ def distance(found: dict[str, Tensor], wanted: dict[str, Any]) -> float:
 
 
 def bits(*tensors: Tensor) -> list[bytes]:
-    return [t.detach().contiguous().view(torch.uint8).numpy().tobytes() for t in tensors]
-
-
+    return [t.detach().contiguous().flatten().view(torch.uint8).numpy().tobytes() for t in tensors]

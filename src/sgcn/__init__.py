@@ -8,34 +8,49 @@ from sgcn.errors import SgcnError
 
 if TYPE_CHECKING:
     from sgcn.block import Batch, Block
+    from sgcn.estimators import ESTIMATORS, Estimator, make_estimator
     from sgcn.graph import Graph
     from sgcn.loader import Loader
+    from sgcn.nn import Model, make_model
     from sgcn.rng import Key
     from sgcn.samplers import SAMPLERS, NodeSet, Sampler, make_sampler
+    from sgcn.training import fit
 
 __version__ = "0.1.0"
 __all__ = [
+    "ESTIMATORS",
     "SAMPLERS",
     "Batch",
     "Block",
+    "Estimator",
     "Graph",
     "Key",
     "Loader",
+    "Model",
     "NodeSet",
     "Sampler",
     "SgcnError",
+    "fit",
+    "make_estimator",
+    "make_model",
     "make_sampler",
 ]
 
 _HOME = {
     "Batch": "sgcn.block",
     "Block": "sgcn.block",
+    "ESTIMATORS": "sgcn.estimators",
+    "Estimator": "sgcn.estimators",
     "Graph": "sgcn.graph",
     "Key": "sgcn.rng",
     "Loader": "sgcn.loader",
+    "Model": "sgcn.nn",
     "SAMPLERS": "sgcn.samplers",
     "NodeSet": "sgcn.samplers",
     "Sampler": "sgcn.samplers",
+    "fit": "sgcn.training",
+    "make_estimator": "sgcn.estimators",
+    "make_model": "sgcn.nn",
     "make_sampler": "sgcn.samplers",
 }
 

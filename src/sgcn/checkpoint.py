@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from sgcn.errors import SgcnError
@@ -23,24 +23,26 @@ _CURRENT = "current"
 
 def write_text(path: Path, text: str) -> None:
     """Write to a temporary name beside ``path``, then rename."""
+    _write(path, text.encode())
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """The same for a safetensors file."""
+    _write(path, save({k: v.detach().contiguous() for k, v in tensors.items()}))
+
+
+def _write(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w") as file:
-        file.write(text)
+    with temporary.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """The same for a safetensors file."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    save_file({k: v.detach().contiguous() for k, v in tensors.items()}, temporary)
-    os.replace(temporary, path)
-
-
 def save_state(folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write one checkpoint beside the last, point to it, and remove the others."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     name = f"step-{step}"
     shutil.rmtree(folder / name, ignore_errors=True)
     (folder / name).mkdir()

@@ -109,6 +109,9 @@ class Config:
         return "\n".join(lines) + "\n"
 
 
+#: The sampler and the estimator of a configuration that names none.
+DEFAULT_NAMES = {"sampler": "neighbor", "estimator": "anchored"}
+
 _PLAIN: dict[str, type[Options]] = {
     "graph": GraphOptions,
     "model": ModelOptions,
@@ -145,10 +148,10 @@ def make_config(values: Mapping[str, Any]) -> Config:
                 )
         made[section] = kind(**tables[section])
     sampler, estimator = tables["sampler"], tables["estimator"]
-    name = estimator.pop("name", "anchored")
+    name = estimator.pop("name", DEFAULT_NAMES["estimator"])
     return Config(
         data=values["data"],
-        sampler=make_sampler(sampler.pop("name", "neighbor"), **sampler),
+        sampler=make_sampler(sampler.pop("name", DEFAULT_NAMES["sampler"]), **sampler),
         estimator=make_estimator(name, **estimator),
         estimator_name=name,
         **made,
@@ -195,6 +198,3 @@ def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_toml(v) for v in value) + "]"
     return repr(value)
-
-
-

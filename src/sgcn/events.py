@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -80,6 +81,7 @@ class JsonLines(Sink):
     def __init__(self, path: Path, keep: int = 0) -> None:
         self._file: IO[str] = path.open("a")
         self._file.truncate(keep)
+        self._file.seek(0, os.SEEK_END)
 
     @property
     def size(self) -> int:

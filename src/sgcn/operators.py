@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Block
+from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import spmm as kernels
 from sgcn.rows import Rows
@@ -23,6 +24,8 @@ class Operator(ABC):
     edges: int
     #: Whether `aggregate` of a constant is kept. Not for the whole graph: that is N rows of memory.
     shared = True
+    #: Whether `aggregate` was computed beforehand, of the features as they are and nothing else.
+    precomputed = False
 
     def aggregate(self, h: Tensor | Rows) -> Tensor:
         """M h. Of a constant it is computed once: the passes of a step share it."""
@@ -87,8 +90,6 @@ class BlockOperator(Operator):
         if block.src is block.dst:
             return None
         if len(block.dst_in_src) and block.dst_in_src.min() < 0:
-            from sgcn.errors import SgcnError
-
             raise SgcnError(
                 "this layer reads the node itself, but a destination is not among the sources: "
                 "set the sampler's keep_destinations to true"
@@ -182,6 +183,8 @@ class GraphOperator(Operator):
     def _times_transposed(self, g: Tensor) -> Tensor:
         # P^T = diag(c) (A + I)^T diag(r): an undirected A is its own transpose.
         p = self.graph.propagation
+        if self.places is not None:  # the rows outside the slice take no part
+            g = torch.zeros(len(self.graph), g.shape[1]).index_copy(0, self.places, g)
         indptr, indices, values = p.indptr, p.indices, p.values
         if self.graph.directed:
             indptr, indices, values = self.graph.memo(
@@ -202,6 +205,8 @@ class Preaggregated(Operator):
     """Layer 1 when P X was computed once: no sampling, `aggregate` reads the rows of P X."""
 
     places = None
+    shared = False
+    precomputed = True
 
     def __init__(self, table: Tensor, ids: np.ndarray[Any, Any] | None) -> None:
         self.table = table
@@ -210,15 +215,22 @@ class Preaggregated(Operator):
         self.shape = (n, n)
         self.edges = 0
 
+    def aggregate(self, h: Tensor | Rows) -> Tensor:
+        if h.requires_grad:
+            raise self._refusal("changes them before")
+        return self._times(h)
+
     def _times(self, h: Tensor | Rows) -> Tensor:
         return self.table if self.ids is None else self.table.index_select(0, self.ids)
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        from sgcn.errors import SgcnError
+        raise self._refusal("weighs edges itself")
 
-        raise SgcnError(
-            "preaggregate needs a first layer that only sums its neighbours (mean, concat, gin), "
-            "but this one weighs edges itself: switch preaggregate off"
+    @staticmethod
+    def _refusal(why: str) -> SgcnError:
+        return SgcnError(
+            "preaggregate needs a first layer that sums its neighbours' features (mean, concat, "
+            f"gin), but this one {why}: switch preaggregate off"
         )
 
     def _times_transposed(self, g: Tensor) -> Tensor:

@@ -166,9 +166,11 @@ class Table:
             return torch.zeros(n, width, dtype=self.dtype, pin_memory=self.pin)
         self.folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix="table-", dir=self.folder)
-        os.close(handle)
         try:
+            # Room for all of it now: a mapping that finds the disk full later ends the process.
+            os.posix_fallocate(handle, 0, n * width * self.dtype.itemsize)
             mapped = torch.from_file(name, shared=True, size=n * width, dtype=self.dtype)
         finally:
+            os.close(handle)
             os.unlink(name)  # the mapping lives on; a crash leaves no file behind
         return mapped.view(n, width)

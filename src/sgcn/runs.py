@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import resource
 import shutil
@@ -22,7 +23,11 @@ from sgcn.errors import SgcnError
 from sgcn.events import JsonLines, Progress, Sink
 from sgcn.graph import Graph
 from sgcn.nn import Model, make_model
-from sgcn.task import Task
+from sgcn.operators import BlockOperator, Operator, Preaggregated
+from sgcn.rng import Key
+from sgcn.rows import Features
+from sgcn.samplers import make_sampler
+from sgcn.task import Task, train_nodes
 from sgcn.training import Fitted, fit
 
 CONFIG, SUMMARY, MODEL, METRICS, STATE = (
@@ -64,14 +69,58 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
     return config, graph, model
 
 
-def train(config: Config, out: Path, *, resume: bool = False, quiet: bool = False) -> dict[str, Any]:
-    """Train into the run directory ``out``; its summary."""
-    config, graph, model = prepare(config)
-    out.mkdir(parents=True, exist_ok=True)
-    needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
-    if shutil.disk_usage(out).free < needed:
-        raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
+def rehearse(config: Config, graph: Graph, model: Model) -> None:
+    """Run ``model`` on the sample of one node: what does not fit shows before any work is done."""
+    early = config.training.preaggregate
+    if model.depth - early < 1:
+        raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
+    # Subgraphs fit any depth and hold their own rows; a small sample stands in for a big one.
+    sampler = make_sampler("neighbor", sizes=1) if config.sampler.draws_nodes else config.sampler
+    batch = sampler.sample(graph, train_nodes(graph)[:1], Key(0), model.depth - early)
+    x = Features.of(graph.x).rows(batch.inputs)
+    operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
+    model(([Preaggregated(x.dense(), None)] if early else []) + operators, x)
+
+
+def check_place(out: Path, *, force: bool = False) -> None:
+    """Make sure that a new run may be written to ``out``."""
+    if is_run(out):
+        if not force:
+            raise SgcnError(f"{out} is a run already, expected a new directory: --force or --resume")
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SgcnError(f"{out} exists and is not a run, expected a new or empty directory")
+    home = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not home.is_dir() or not os.access(home, os.W_OK):
+        raise SgcnError(f"{out} cannot be made, expected a place in a directory that can be written")
+
+
+def train(
+    config: Config, out: Path, *, resume: bool = False, force: bool = False, quiet: bool = False
+) -> dict[str, Any]:
+    """Train into the run directory ``out``; its summary. With ``force`` it may replace a run."""
     if not resume:
+        check_place(out, force=force)
+    config, graph, model = prepare(config)
+    rehearse(config, graph, model)
+    home = next(path for path in (out, *out.absolute().parents) if path.exists())
+    needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
+    if shutil.disk_usage(home).free < needed:
+        raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
+    try:
+        return _train(config, graph, model, out, resume, quiet)
+    except OSError as error:
+        raise SgcnError(
+            f"{out} cannot be written ({error.strerror or error}): make room, then "
+            f"sgcn train --resume {out}"
+        ) from None
+
+
+def _train(
+    config: Config, graph: Graph, model: Model, out: Path, resume: bool, quiet: bool
+) -> dict[str, Any]:
+    if not resume:
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(parents=True)
         write_text(out / CONFIG, config.to_toml())
     sinks: list[Sink] = [JsonLines(out / METRICS, _metrics_bytes(out) if resume else 0)]
     if not quiet:
@@ -171,5 +220,3 @@ def read_events(run: Path) -> list[dict[str, Any]]:
         except ValueError:
             break
     return events
-
-

@@ -68,6 +68,14 @@ class Task:
         return {"f1_micro": float(f1), "loss": float(self.loss(logits, nodes))}
 
 
+def train_nodes(graph: Graph) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """The labelled training nodes: there is at least one."""
+    train = split_nodes(graph, 0)
+    if len(train) == 0:
+        raise SgcnError("the graph has no labelled training nodes, expected at least one")
+    return train
+
+
 def split_nodes(graph: Graph, part: int) -> np.ndarray[Any, np.dtype[np.int32]]:
     """The labelled nodes of split ``part``: 0 training, 1 validation, 2 test."""
     if graph.split is None:

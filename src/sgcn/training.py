@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from sgcn.options import nearest
 from sgcn.rng import Key, check_seed
 from sgcn.rows import Features
 from sgcn.samplers import NodeSet, Sampler, make_sampler
-from sgcn.task import Task, split_nodes
+from sgcn.task import Task, split_nodes, train_nodes
 
 Optimizer = str | Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 
@@ -81,16 +82,19 @@ def fit(
     ``inductive`` the training graph is that of the training nodes alone. With ``state`` a folder
     there, training can be killed at any moment: the same call goes on bit by bit.
     """
-    run = _Run(
-        model, graph, make_sampler(sampler) if isinstance(sampler, str) else sampler,
-        make_estimator(estimator) if isinstance(estimator, str) else estimator,
-        make_optimizer(optimizer, model, lr), batch_size, batches_per_epoch, inductive,
-        preaggregate, best_by, check_seed(seed), threads, sinks, state, checkpoint_seconds,
-    )  # fmt: skip
-    run.resume()
-    for sink in sinks:
-        sink.start(epochs, run.steps_per_epoch)
-    try:
+    with ExitStack() as stack:
+        for sink in sinks:
+            stack.callback(sink.close)
+        run = _Run(
+            model, graph, make_sampler(sampler) if isinstance(sampler, str) else sampler,
+            make_estimator(estimator) if isinstance(estimator, str) else estimator,
+            make_optimizer(optimizer, model, lr), batch_size, batches_per_epoch, inductive,
+            preaggregate, best_by, check_seed(seed), threads, sinks, state, checkpoint_seconds,
+        )  # fmt: skip
+        stack.callback(run.close)
+        run.resume()
+        for sink in sinks:
+            sink.start(epochs, run.steps_per_epoch)
         while run.epoch < epochs and not run.out_of_patience(patience):
             while run.step < run.steps_per_epoch:
                 run.maybe_checkpoint()
@@ -99,14 +103,10 @@ def fit(
                 run.apply(outcome)
                 run.tell_step(outcome, restarted, sampling, began)
             last = run.epoch + 1 == epochs
-            if last or run.epochs_unscored + 1 >= evaluate_every:
-                run.evaluate(force=last)
+            if last or run.epochs_unscored >= evaluate_every:
+                run.evaluate()
             run.end_epoch()
         return run.finish()
-    finally:
-        run.close()
-        for sink in sinks:
-            sink.close()
 
 
 class _Run:
@@ -122,9 +122,7 @@ class _Run:
             raise SgcnError(f"best_by is {best_by!r}, expected one of f1_micro, loss")
         self.model, self.graph, self.optimizer = model, graph, optimizer
         self.task = Task.of(graph)
-        train, validation, test = (split_nodes(graph, part) for part in range(3))
-        if len(train) == 0:
-            raise SgcnError("the graph has no labelled training nodes, expected at least one")
+        train, validation, test = train_nodes(graph), split_nodes(graph, 1), split_nodes(graph, 2)
         self.validation, self.test = torch.from_numpy(validation), torch.from_numpy(test)
         self.inductive = inductive
         home = graph
@@ -153,7 +151,8 @@ class _Run:
         self.best: dict[str, Tensor] = {}
         self.losses: list[float] = []
         self.last_score: dict[str, float] | None = None
-        self.scored_epoch = self.scored_step = -1
+        self.scored_epoch = -1
+        self.saved_steps = 0  # steps that the last checkpoint knows of
         self.features = Features.of(graph.x)
         self.started = perf_counter()
 
@@ -243,18 +242,25 @@ class _Run:
         if logits is not None and not self.inductive:
             self._score(logits.index_select(0, self.validation))
 
-    def evaluate(self, force: bool = False) -> None:
+    def evaluate(self) -> None:
         """Score the current weights with a pass of their own."""
-        if force or self.epochs_unscored > 0 or self.scored_epoch < 0:
-            began = perf_counter()
-            logits = predict(self.model, self.graph, self.features)
-            self.result.seconds["evaluation"] += perf_counter() - began
-            self._score(logits.index_select(0, self.validation))
+        self._score(self._logits().index_select(0, self.validation))
+
+    def _logits(self) -> Tensor:
+        began = perf_counter()
+        logits = predict(self.model, self.graph, self.features)
+        self.result.seconds["evaluation"] += perf_counter() - began
+        if not bool(torch.isfinite(logits).all()):
+            raise SgcnError(
+                "the model's outputs are not finite numbers: training blew up, lower the learning "
+                "rate (lr)"
+            )
+        return logits
 
     @property
     def epochs_unscored(self) -> int:
-        """Epochs before this one that went by since the last score."""
-        return self.epoch - self.scored_epoch if self.scored_epoch >= 0 else self.epoch
+        """Epochs since the last score, this one included; 0 if it has one."""
+        return self.epoch - self.scored_epoch
 
     def _score(self, logits: Tensor) -> None:
         score = self.task.score(logits, self.validation)
@@ -284,9 +290,7 @@ class _Run:
         """Load the best weights, score the test nodes, and add up."""
         if self.best:
             self.model.load_state_dict(self.best)
-        began = perf_counter()
-        logits = predict(self.model, self.graph, self.features)
-        self.result.seconds["evaluation"] += perf_counter() - began
+        logits = self._logits()
         self.result.validation = self.task.score(
             logits.index_select(0, self.validation), self.validation
         )
@@ -300,7 +304,7 @@ class _Run:
         """Save where no table is alive, if the last time is long enough ago."""
         clean = self.engine.due() or not self.engine.estimator.takes_snapshots
         waited = perf_counter() - self.last_checkpoint >= self.checkpoint_seconds
-        if self.state is None or not clean or not waited or self.result.steps == 0:
+        if self.state is None or not clean or not waited or self.result.steps == self.saved_steps:
             return
         self.result.seconds["total"] = perf_counter() - self.started
         tensors, optimizer = pack_optimizer(self.optimizer)
@@ -314,7 +318,7 @@ class _Run:
             "metrics_bytes": [s.size for s in self.sinks if isinstance(s, JsonLines)],
         }  # fmt: skip
         save_state(self.state, self.result.steps, tensors, facts)
-        self.last_checkpoint = perf_counter()
+        self.saved_steps, self.last_checkpoint = self.result.steps, perf_counter()
 
     def resume(self) -> None:
         """Go on from the checkpoint in ``state``, if there is one."""
@@ -337,11 +341,11 @@ class _Run:
         self.losses = facts["losses"]
         self.last_score, self.scored_epoch = facts["last_score"], facts["scored_epoch"]
         self.result = Fitted(**facts["result"])
+        self.saved_steps = self.result.steps
         self.started = perf_counter() - self.result.seconds["total"]
 
     def close(self) -> None:
         self.prefetcher.close()
-        self.engine.close()
 
 
 def make_optimizer(optimizer: Optimizer, model: Model, lr: float) -> torch.optim.Optimizer:

@@ -6,8 +6,6 @@ its norm is the contract's float32 rounding: 2**-24 times some hundred terms of 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -58,29 +56,26 @@ def test_full_batch_gradient(name, kind, depth):
     check(GRAPHS[labels], kind, depth, estimator_of(name))
 
 
-@pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", WITH_D)
-def test_with_the_table_of_layer_gradients(name, kind, depth):
-    check(GRAPHS["single"], kind, depth, estimator_of(name, layer_gradients=True))
+def test_with_the_table_of_layer_gradients(name, kind):
+    check(GRAPHS["single"], kind, 3, estimator_of(name, layer_gradients=True))
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if k != "concat"])
+@pytest.mark.parametrize("kind", ["mean", "attention"])
 @pytest.mark.parametrize("name", NAMES)
 def test_multi_label(name, kind):
     check(GRAPHS["multi"], kind, 2, estimator_of(name))
 
 
-@pytest.mark.parametrize("layer_gradients", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_large_batch_of_all_training_nodes_is_exact(name, kind, layer_gradients):
-    estimator = estimator_of(name, layer_gradients=layer_gradients, snapshot_nodes=30)
+def test_a_large_batch_of_all_training_nodes_is_exact(name, kind):
+    estimator = estimator_of(name, layer_gradients=kind != "mean", snapshot_nodes=30)
     check(GRAPHS["single"], kind, 2, estimator)
 
 
-@pytest.mark.parametrize("snapshot_nodes", [None, 30])
-@pytest.mark.parametrize("kind", ["mean", "concat", "gin"])
+@pytest.mark.parametrize(("kind", "snapshot_nodes"), [("mean", None), ("concat", 30), ("gin", None)])
 @pytest.mark.parametrize("name", NAMES)
 def test_preaggregated_first_layer(name, kind, snapshot_nodes):
     estimator = estimator_of(name, snapshot_nodes=snapshot_nodes, layer_gradients=True)
@@ -112,4 +107,4 @@ def test_other_propagation_matrices(name, options):
 def test_a_mini_batch_is_not_exact():
     """The contract is not met by accident: less than all training nodes breaks it."""
     with pytest.raises(AssertionError, match="step 1"):
-        check(GRAPHS["single"], "mean", 2, replace(estimator_of("anchored")), size=12)
+        check(GRAPHS["single"], "mean", 2, estimator_of("anchored"), size=12)

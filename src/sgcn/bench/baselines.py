@@ -105,15 +105,21 @@ def _all(i: int, columns: Any) -> tuple[Any, Any]:
 
 
 def _some(size: int, rng: np.random.Generator) -> Pick:
-    """The row's own entry, and ``size`` of the others."""
+    """``size`` of the neighbours, and the row's own entry where P has one."""
 
     def pick(i: int, columns: Any) -> tuple[Any, Any]:
-        own, others = np.flatnonzero(columns == i), np.flatnonzero(columns != i)
-        if len(others) <= size:
+        own = columns.searchsorted(i)
+        has_own = own < len(columns) and columns[own] == i
+        others = len(columns) - has_own
+        if others <= size:
             return slice(None), 1.0
-        factor = np.full(len(own) + size, len(others) / size)
-        factor[: len(own)] = 1.0
-        return np.concatenate([own, rng.choice(others, size, replace=False)]), factor
+        kept = rng.choice(others, size, replace=False)
+        if not has_own:
+            return kept, others / size
+        kept[kept >= own] += 1
+        factor = np.full(size + 1, others / size)
+        factor[size] = 1.0
+        return np.append(kept, own), factor
 
     return pick
 

@@ -70,18 +70,18 @@ def _torch_sparse_neighbor(graph: Graph, size: int) -> Draw:
 def _torch_sparse_saint(graph: Graph, size: int) -> Draw:
     """The kernel under PyG's GraphSAINTNodeSampler, by our law: nodes, and what they induce."""
     import torch
-    from torch_sparse import SparseTensor
+    import torch_sparse  # noqa: F401 - registers the operator
 
     from sgcn.samplers.base import ColumnLaw
 
     indptr, indices = _csr_tensors(graph)
-    shape = (len(graph), len(graph))
-    adjacency = SparseTensor(rowptr=indptr, col=indices, sparse_sizes=shape)
+    rows = torch.repeat_interleave(torch.arange(len(graph)), torch.diff(indptr))
     law = torch.from_numpy(ColumnLaw.of(graph).law)
 
     def draw(seeds: Any) -> int:
         nodes = torch.unique(torch.multinomial(law, size, replacement=True))
-        return int(adjacency.saint_subgraph(nodes)[0].nnz())
+        sampled = torch.ops.torch_sparse.saint_subgraph(nodes, indptr, rows, indices)
+        return len(sampled[0])
 
     return draw
 

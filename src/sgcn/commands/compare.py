@@ -41,13 +41,13 @@ def run(args: argparse.Namespace) -> None:
         one = copy.copy(args)
         one.estimator = name
         configs.append(make_config(train.values_of(one)))
-        train.clear_the_way(args.out / name, force=args.force)
+        runs.check_place(args.out / name, force=args.force)
     rows = []
     for config in configs:
         out = args.out / config.estimator_name
         if not args.quiet:
             print(f"{config.estimator_name}:", flush=True)
-        summary = runs.train(config, out, quiet=args.quiet)
+        summary = runs.train(config, out, force=args.force, quiet=args.quiet)
         rows.append((config.estimator_name, summary))
     print(f"\n{'estimator':<12}{'test F1':>9}{'best val. F1':>14}{'seconds':>9}{'snapshots':>11}")
     for name, summary in rows:

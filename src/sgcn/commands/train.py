@@ -10,7 +10,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +48,9 @@ def run(args: argparse.Namespace) -> None:
         config = make_config(values_of(args))
         name = f"{Path(config.data).stem}-{config.sampler.name}-{config.estimator_name}"
         out = args.out or Path("runs") / f"{name}-{config.training.seed}"
-        clear_the_way(out, force=args.force)
-    summary = runs.train(config, out, resume=args.resume is not None, quiet=args.quiet)
+    summary = runs.train(
+        config, out, resume=args.resume is not None, force=args.force, quiet=args.quiet
+    )
     if not args.quiet:
         test = summary["test"]
         print(
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
 
 def values_of(args: argparse.Namespace) -> dict[str, Any]:
     """The configuration that the options spell out: file first, then names, then --set."""
-    from sgcn.config import put, read_toml
+    from sgcn.config import DEFAULT_NAMES, put, read_toml
 
     values = {} if args.config is None else read_toml(args.config)
     if args.data is not None:
@@ -74,20 +74,11 @@ def values_of(args: argparse.Namespace) -> dict[str, Any]:
     ):
         if value is not None:
             table = values.setdefault(section, {})
-            if key == "name" and table.get("name") != value:
+            if not isinstance(table, dict):
+                raise SgcnError(f"{section} is {table!r}, expected a table of options")
+            if key == "name" and table.get("name", DEFAULT_NAMES[section]) != value:
                 table.clear()  # options of another sampler or estimator mean nothing here
             table[key] = value
     put(values, args.set)
     return values
 
-
-def clear_the_way(out: Path, *, force: bool) -> None:
-    """Make sure that a new run can be written to ``out``."""
-    from sgcn.runs import is_run
-
-    if is_run(out):
-        if not force:
-            raise SgcnError(f"{out} is a run already, expected a new directory: --force or --resume")
-        shutil.rmtree(out)
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SgcnError(f"{out} exists and is not a run, expected a new or empty directory")

@@ -79,7 +79,7 @@ class Engine:
             self._first = Preaggregated(self._whole._times(self.features.all()), None)
         self._folder = None
         if estimator.table_storage == "disk":
-            self._folder = Path(tempfile.mkdtemp(prefix="tables-", dir=scratch))
+            self._folder = scratch or Path(tempfile.gettempdir())
         depth = model.depth
         self.forward_rule = FORWARD_RULES[estimator.forward](depth, model.act, self._table)
         self.gradient_rule = GRADIENT_RULES[estimator.gradient](
@@ -162,7 +162,7 @@ class Engine:
     def remember(self) -> None:
         """Keep the weights that the pending step was taken at: call it before the optimiser."""
         assert self._pending is not None
-        if self.estimator.takes_snapshots and self.estimator.gap > 1:
+        if self.estimator.takes_snapshots and (self.estimator.gap > 1 or self.estimator.growth > 0):
             self.previous = _copied(self.model)
             if self._pending[2]:
                 self.anchor = self.previous
@@ -247,12 +247,6 @@ class Engine:
         dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[self.estimator.table_dtype]
         on_gpu = any(p.device.type == "cuda" for p in self.model.parameters())
         return Table(dtype, folder=self._folder, pin=on_gpu)
-
-    def close(self) -> None:
-        """Remove what tables on disk left."""
-        if self._folder is not None:
-            self._folder.rmdir()
-            self._folder = None
 
 
 def _copied(model: Model) -> dict[str, Tensor]:

@@ -56,14 +56,11 @@ class Plain(ForwardRule):
     """Z = M H W: no history."""
 
 
-class _Corrected(ForwardRule):
-    """Z[R] = Z_old[R] + f(M, H; W) - f(M, H_old; W_old), with H_old = act(Z_old).
-
-    The second f is what a stale pass at W_old computes anyway: if one ran before, its value is used.
-    """
+class _History(ForwardRule):
+    """A rule with tables: reads their rows before a step and, if it ``moves``, writes them after."""
 
     needs_snapshot = True
-    old_weights: Weights
+    moves: ClassVar[bool] = True
 
     def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
         self.old = [t.read(ids) for t, ids in zip(self.tables, step.nodes, strict=True)]
@@ -71,6 +68,42 @@ class _Corrected(ForwardRule):
             None if t.valid is None else t.valid.index_select(0, ids)[:, None]
             for t, ids in zip(self.tables, step.nodes, strict=True)
         ]
+
+    def drifted_norms(self, run: Pass) -> list[float]:
+        if not self.moves:
+            return self.norms
+        norms = []
+        for norm, h, old, valid in zip(self.norms, run.h, self.old, self.valid, strict=True):
+            growth = h.detach().square() - self.act(old).square()
+            growth = growth if valid is None else growth * valid
+            norms.append(norm + float(growth.sum()))
+        return norms
+
+    def commit(self, step: Step, run: Pass) -> None:
+        if not self.moves:
+            return
+        self.norms = self.drifted_norms(run)
+        for level, (table, ids) in enumerate(zip(self.tables, step.nodes, strict=True)):
+            table.write(ids, run.z[level])
+            valid = self.valid[level]
+            if table.valid is not None and valid is not None:
+                table.valid[ids.long()] = True
+                # A row that the snapshot did not cover has drifted from nothing: it counts in both.
+                fresh = float((run.h[level].detach().square() * ~valid).sum())
+                self.norms[level] += fresh
+                self.snapshot_norms[level] += fresh
+
+
+class _Corrected(_History):
+    """Z[R] = Z_old[R] + f(M, H; W) - f(M, H_old; W_old), with H_old = act(Z_old).
+
+    The second f is what a stale pass at W_old computes anyway: if one ran before, its value is used.
+    """
+
+    old_weights: Weights
+
+    def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
+        super().begin(step, previous, anchor)
         self.reference: dict[int, Tensor] = {}
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
@@ -79,7 +112,9 @@ class _Corrected(ForwardRule):
             self.reference[level] = out.detach()
         if level not in self.reference:
             with torch.no_grad():
-                h_old = step.x if level == 0 else self.act(self.old[level - 1])
+                h_old = step.x
+                if level > 0:  # a leaf like that of the live pass: layers take the same road for it
+                    h_old = self.act(self.old[level - 1]).requires_grad_()
                 self.reference[level] = plain_layer(step, self.old_weights, level, h_old)
         # The difference first: where the weights did not move it is exactly zero.
         z = self.old[level] + (out - self.reference[level])
@@ -94,55 +129,46 @@ class Recursive(_Corrected):
         self.old_weights = previous
         super().begin(step, previous, anchor)
 
-    def drifted_norms(self, run: Pass) -> list[float]:
-        return [
-            norm + float(h.detach().square().sum() - self.act(old).square().sum())
-            for norm, h, old in zip(self.norms, run.h, self.old, strict=True)
-        ]
-
-    def commit(self, step: Step, run: Pass) -> None:
-        self.norms = self.drifted_norms(run)
-        for table, ids, z in zip(self.tables, step.nodes, run.z, strict=True):
-            table.write(ids, z)
-            if table.valid is not None:
-                table.valid[ids.long()] = True
-
 
 class Anchored(_Corrected):
     """Ours: the tables and old weights are the last snapshot's, read-only in between."""
+
+    moves = False
 
     def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
         self.old_weights = anchor
         super().begin(step, previous, anchor)
 
 
-class Vrgcn(ForwardRule):
+class Vrgcn(_History):
     """Z[R] = f(P[R, :], H_old; W) + f(M, H; W) - f(M, H_old; W): history of activations."""
 
-    needs_snapshot = True
     needs_exact = True
 
     def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
-        self.old = [t.read(ids) for t, ids in zip(self.tables, step.nodes, strict=True)]
+        super().begin(step, previous, anchor)
+        assert not isinstance(step.x, Tensor)
         self.wide: list[Input] = []
-        for level, (_, ids) in enumerate(step.exact):
-            wide = step.x if level == 0 else self.act(self.tables[level - 1].read(ids))
+        self.covered: list[Tensor | None] = []  # rows all of whose neighbours have a history
+        for level, (operator, ids) in enumerate(step.exact):
             if level == 0:
-                assert not isinstance(step.x, Tensor)
-                wide = step.x.features.rows(ids)
-            self.wide.append(wide)
+                self.wide.append(step.x.features.rows(ids))
+                self.covered.append(None)
+                continue
+            table = self.tables[level - 1]
+            self.wide.append(self.act(table.read(ids)))
+            missing = None if table.valid is None else ~table.valid.index_select(0, ids)[:, None]
+            self.covered.append(None if missing is None else operator.aggregate(missing.float()) == 0)
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
         exact = step.layer(level, weights, self.wide[level], step.exact[level][0])
         if level == 0:  # features are their own history: nothing is sampled
             return exact
         h_old = self.act(self.old[level - 1])
-        return exact + (
-            plain_layer(step, weights, level, h) - plain_layer(step, weights, level, h_old)
-        )
-
-    drifted_norms = Recursive.drifted_norms  # type: ignore[assignment]
-    commit = Recursive.commit  # type: ignore[assignment]
+        out = plain_layer(step, weights, level, h)
+        z = exact + (out - plain_layer(step, weights, level, h_old))
+        covered = self.covered[level]
+        return z if covered is None else torch.where(covered, z, out)
 
 
 FORWARD_RULES: dict[str, type[ForwardRule]] = {

@@ -66,11 +66,12 @@ class GradientRule:
             ids, table = step.nodes[level], self.tables[level]
             old = table.read(ids)
             new = old + (live - stale)
+            growth = new.square() - old.square()
             if table.valid is not None:
                 keep = table.valid.index_select(0, ids)[:, None]
-                new, old = new.where(keep, live), old.where(keep, stale)
+                new, old, growth = new.where(keep, live), old.where(keep, stale), growth * keep
             self._rows.append((level, new))
-            self._next_norms[level] += float(new.square().sum() - old.square().sum())
+            self._next_norms[level] += float(growth.sum())
             return [new, old]
 
         return correct
@@ -84,7 +85,13 @@ class GradientRule:
         self.known = self._gradient
         self.norms = self._next_norms
         for level, rows in self._rows:
-            self.tables[level].write(step.nodes[level], rows)
+            table, ids = self.tables[level], step.nodes[level]
+            table.write(ids, rows)
+            if table.valid is not None:  # rows the snapshot did not cover count in both norms
+                fresh = float((rows.square() * ~table.valid.index_select(0, ids)[:, None]).sum())
+                self.norms[level] += fresh
+                self.snapshot_norms[level] += fresh
+                table.valid[ids.long()] = True
 
 
 class Plain(GradientRule):

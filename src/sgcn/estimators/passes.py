@@ -135,6 +135,8 @@ def _pull(
     """Gradients of one segment: by its parameters into ``found``, by its leaf as the result."""
     names = [name for name in run.weights if name.startswith(prefix)]
     targets = [run.weights[name] for name in names] + ([] if leaf is None else [leaf])
+    if not targets:  # a first layer without parameters
+        return None
     pulled = torch.autograd.grad(value, targets, flowing, allow_unused=True)
     pulled = tuple(
         torch.zeros_like(t) if g is None else g for t, g in zip(targets, pulled, strict=True)

@@ -22,6 +22,8 @@ _SPARSE_COST = 6.0
 
 def aggregate_first(block: Operator, h: Input, d_out: int) -> bool:
     """Whether (M h) W costs less than M (h W)."""
+    if block.precomputed:
+        return True
     if isinstance(h, Rows) and h.is_sparse:
         return False
     n_dst, n_src = block.shape

@@ -1,0 +1,159 @@
+"""Contract 6: a step that calls for a restart leaves no trace; running norms are those of the tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from learning import adam, apply, bits, drive, labelled, make_engine, small_model
+from sgcn import Key, fit
+from sgcn.estimators import make_estimator
+from sgcn.estimators.engine import Engine
+from sgcn.events import Memory, StepEvent
+
+GRAPH = labelled()
+
+
+def state_of(engine: Engine) -> dict[str, Any]:
+    """Every bit that a step may change."""
+    forward, gradient = engine.forward_rule, engine.gradient_rule
+    tables = forward.tables + gradient.tables
+    return {
+        "tables": bits(*(table.data for table in tables)),
+        "valid": [None if t.valid is None else bits(t.valid) for t in tables],
+        "norms": forward.norms + gradient.norms,
+        "at snapshot": forward.snapshot_norms + gradient.snapshot_norms,
+        "known": {name: bits(g) for name, g in gradient.known.items()},
+        "anchor": {name: bits(g) for name, g in gradient.anchor.items()},
+        "previous": {name: bits(w) for name, w in engine.previous.items()},
+        "anchored": {name: bits(w) for name, w in engine.anchor.items()},
+        "weights": {name: bits(w) for name, w in engine.model.state_dict().items()},
+        "schedule": (engine.snapshots, engine.since_snapshot),
+    }
+
+
+# Each is called for by weights that jump (the head's for beta: embeddings do not see it).
+RULES = {
+    "alpha": ({"restart": "norm", "alpha": 1.1, "beta": 1e9}, "layers.0.weight"),
+    "beta": ({"restart": "norm", "alpha": 1e9, "beta": 1.1}, "head.weight"),
+    "gradient": ({"restart": "gradient", "distance": 0.5}, "head.weight"),
+}
+
+
+@pytest.mark.parametrize("snapshot_nodes", [None, 0.6])
+@pytest.mark.parametrize("forward", ["recursive", "vrgcn"])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_restart_leaves_no_trace(rule, forward, snapshot_nodes):
+    options, jumps = RULES[rule]
+    estimator = make_estimator(
+        "sgcn++", forward=forward, layer_gradients=True, gap=50, snapshot_nodes=snapshot_nodes,
+        **options,
+    )  # fmt: skip
+    engine = make_engine(GRAPH, estimator)
+    outcomes = list(drive(engine, 6, lambda model: adam(model, 1e-5)))
+    assert [o.snapshot for o in outcomes] == [True] + 5 * [False]
+
+    quiet = engine.regular(engine.draw(engine.train[:9], Key(1)), Key(1))
+    assert quiet is not None, "the rule does not fire without a reason"
+
+    with torch.no_grad():
+        engine.model.get_parameter(jumps).mul_(20.0)
+    before = state_of(engine)
+    for step in range(3):
+        key = Key(2, 0, step)
+        assert engine.regular(engine.draw(engine.train[:12], key), key) is None
+        assert state_of(engine) == before
+
+    snapshot = engine.snapshot()  # and training goes on
+    apply(engine, adam(engine.model), snapshot)
+    assert engine.since_snapshot == 1
+    assert engine.regular(engine.draw(engine.train[:12], Key(3)), Key(3)) is not None
+
+
+def test_a_regular_step_writes_only_when_it_is_committed():
+    engine = make_engine(GRAPH, make_estimator("sgcn++", layer_gradients=True, restart="none"))
+    list(drive(engine, 3))
+    before = state_of(engine)
+    outcome = engine.regular(engine.draw(engine.train[:12], Key(1)), Key(1))
+    assert state_of(engine) == before
+    apply(engine, adam(engine.model), outcome)
+    changed = {name for name, value in state_of(engine).items() if value != before[name]}
+    assert changed == {"tables", "norms", "known", "previous", "weights", "schedule"}
+
+
+def test_the_anchored_rules_rest_between_snapshots():
+    estimator = make_estimator(
+        "anchored", gradient="anchored", layer_gradients=True, restart="none", gap=9
+    )
+    engine = make_engine(GRAPH, estimator)
+    list(drive(engine, 2))
+    before = state_of(engine)
+    list(drive(engine, 5, first=2))
+    changed = {name for name, value in state_of(engine).items() if value != before[name]}
+    assert changed == {"previous", "weights", "schedule"}
+
+
+@pytest.mark.parametrize("snapshot_nodes", [None, 0.4])
+@pytest.mark.parametrize("sampler", ["neighbor", "ladies-keep", "saint-node", "cluster"])
+@pytest.mark.parametrize("forward", ["recursive", "vrgcn"])
+def test_running_norms_are_those_of_the_tables(forward, sampler, snapshot_nodes):
+    """Over two snapshots, so that rows of an older large batch lie about in the tables."""
+    estimator = make_estimator(
+        "sgcn++", forward=forward, layer_gradients=True, gap=40, restart="none",
+        snapshot_nodes=snapshot_nodes,
+    )  # fmt: skip
+    engine = make_engine(GRAPH, estimator, sampler, small_model("mean", 3))
+    for step, _ in enumerate(drive(engine, 79)):
+        if step % 13 in (0, 12):
+            check_norms(engine)
+
+
+def check_norms(engine: Engine) -> None:
+    for rule, act in ((engine.forward_rule, engine.model.act), (engine.gradient_rule, lambda d: d)):
+        for table, norm in zip(rule.tables, rule.norms, strict=True):
+            rows = act(table.data).double()
+            rows = rows if table.valid is None else rows[table.valid]
+            assert norm == pytest.approx(float(rows.square().sum()), rel=1e-4)
+
+
+# -- the schedule -------------------------------------------------------------------------------
+
+
+def snapshots_of(**options) -> list[int]:
+    """The steps at which `fit` takes a snapshot."""
+    memory = Memory()
+    fit(
+        small_model(), GRAPH, estimator=make_estimator("sgcn++", **options), epochs=3,
+        batch_size=3, sinks=[memory],
+    )  # fmt: skip
+    return [e.step for e in memory.events if isinstance(e, StepEvent) and e.snapshot]
+
+
+def test_a_snapshot_every_k_steps():
+    assert snapshots_of(gap=7, restart="none") == [0, 7, 14, 21, 28]
+
+
+def test_the_gap_grows():
+    """K_s = K + g s, in whole steps: 3, 3.5, 4, 4.5, ..."""
+    assert snapshots_of(gap=3, growth=0.5, restart="none") == [0, 3, 6, 10, 14, 19, 24]
+    assert snapshots_of(gap=1, growth=1.0, restart="none") == [0, 1, 3, 6, 10, 15, 21, 28]
+
+
+def test_restarts_count_from_the_restart():
+    """A tiny distance calls for a snapshot at every regular step; a huge one never."""
+    assert snapshots_of(gap=5, restart="gradient", distance=1e-9) == list(range(30))
+    assert snapshots_of(gap=20, restart="gradient", distance=1e9) == [0, 20]
+    assert snapshots_of(gap=20, restart="norm", alpha=1e9) == [0, 20]
+
+
+def test_a_restart_is_told_as_one():
+    memory = Memory()
+    found = fit(
+        small_model(), GRAPH, batch_size=3, epochs=1, sinks=[memory],
+        estimator=make_estimator("sgcn++", gap=5, restart="gradient", distance=1e-9),
+    )  # fmt: skip
+    steps = [e for e in memory.events if isinstance(e, StepEvent)]
+    assert [e.restart for e in steps] == [False] + 9 * [True]
+    assert (found.restarts, found.snapshots, found.steps) == (9, 10, 10)

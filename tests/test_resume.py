@@ -1,0 +1,117 @@
+"""Contract 5, training: a run that is killed and resumed ends as the run that was never killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from learning import labelled
+from sgcn.cli import main
+
+# What is trained, and how it is stopped, one signal after the other: before the first checkpoint
+# (None), or so many steps after the last one.
+RUNS: dict[str, tuple[list[str], list[tuple[int, tuple[int, int] | None]]]] = {
+    "anchored": ([], 2 * [(signal.SIGKILL, (1, 120))]),
+    "large batch": (
+        ["--set", "estimator.snapshot_nodes=0.5", "--set", "model.dropout=0.3",
+         "--set", "estimator.growth=0.5", "--set", "estimator.table_storage=disk"],
+        2 * [(signal.SIGKILL, (1, 120))],
+    ),
+    "sgcn": (
+        ["--estimator", "sgcn", "--set", "optimizer.name=sgd", "--set", "optimizer.momentum=0.9"],
+        [(signal.SIGKILL, None), (signal.SIGINT, (1, 120))],
+    ),
+}  # fmt: skip
+FIXED = [
+    "--quiet", "--epochs", "40", "--set", "training.batch_size=16", "--set", "model.widths=8",
+    "--set", "training.checkpoint_seconds=0",
+]  # fmt: skip
+STEPS = 40 * 7
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    graph = labelled(nodes=200)
+    path = tmp_path_factory.mktemp("data") / "graph.npz"
+    np.savez(path, indptr=graph.indptr, indices=graph.indices, x=graph.x, y=graph.y, split=graph.split)
+    return path
+
+
+def start(*arguments: str | Path) -> subprocess.Popen:
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "sgcn", "train", *map(str, arguments)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def finish(process: subprocess.Popen) -> None:
+    out, error = process.communicate(timeout=300)
+    assert process.returncode == 0, error
+    assert out == ""
+
+
+def checkpoint(run: Path) -> int:
+    """The step of the last checkpoint."""
+    try:
+        return int((run / "state" / "current").read_text().removeprefix("step-"))
+    except FileNotFoundError:
+        return 0
+
+
+def stop(process: subprocess.Popen, run: Path, how: int, steps: int | None) -> None:
+    """Send signal ``how`` once ``steps`` more are in a checkpoint, or before there is one."""
+    first = checkpoint(run)
+    while (
+        not (run / "config.toml").exists() if steps is None else checkpoint(run) < first + steps
+    ):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.001)
+    process.send_signal(how)
+    process.communicate(timeout=60)
+    assert process.returncode == (130 if how == signal.SIGINT else -how)
+
+
+def events(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def timeless(event: dict) -> dict:
+    times = ("seconds", "sampling", "transfer", "compute")
+    return {key: value for key, value in event.items() if key not in times}
+
+
+def check_same(run: Path, whole: Path) -> None:
+    assert (run / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert [timeless(e) for e in events(run)] == [timeless(e) for e in events(whole)]
+    assert [e["step"] for e in events(run) if e["event"] == "step"] == list(range(STEPS))
+    ours, theirs = (json.loads((r / "summary.json").read_text()) for r in (run, whole))
+    for name in ("test", "validation", "best_epoch", "steps", "snapshots", "restarts"):
+        assert ours[name] == theirs[name]
+    assert sorted(p.name for p in run.iterdir()) == sorted(p.name for p in whole.iterdir())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_stopped_and_resumed(name, data, tmp_path):
+    """By a real process, at random moments that a seed fixes; the whole run in this process."""
+    options, stops = RUNS[name]
+    chance = random.Random(name)
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    assert main(["train", str(data), "--out", str(whole), *FIXED, *options]) == 0
+
+    process = start(data, "--out", run, *FIXED, *options)
+    for how, steps in stops:
+        stop(process, run, how, None if steps is None else chance.randint(*steps))
+        assert not (run / "summary.json").exists()
+        process = start("--resume", run, "--quiet")
+    finish(process)
+    check_same(run, whole)
