@@ -1,8 +1,8 @@
 """The paper's algorithm pages in dense NumPy and float64: slow, plain, and nothing of `sgcn` in it.
 
 Arrays have a row for every node of the graph; a block is a dense N x N matrix M whose rows outside
-R are zero. Layers are ``mean`` (Z = M H W + b) or ``concat`` (Z = [H W, M H W] + b) with ELU, then a
-dense head, softmax or sigmoid cross-entropy. Gradients are the formulas, not automatic.
+R are zero. Layers are ``mean`` (Z = M H W + b) or ``concat`` (Z = [H W, M H W] + b) with ELU, then
+a dense head, softmax or sigmoid cross-entropy. Gradients are the formulas, not automatic.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy import ndarray as Array
 
+Array = np.ndarray
 Weights = dict[str, Array]
 
 
@@ -168,7 +168,7 @@ class Paper:
     def corrected_gradients(
         self, sample: Sample, live: Run, stale: Run, write: bool
     ) -> Weights:
-        """g(live) - g(stale), layer by layer, with the table of D between layers if there is one."""
+        """g(live) - g(stale), layer by layer, with the table of D in between if there is one."""
         change: Weights = {}
         flowing = []
         for run, sign in ((live, 1.0), (stale, -1.0)):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from helpers import SMALL, power_law, propagation_of
-from sgcn import Graph, Key, Sampler, make_sampler
+from sgcn import Graph, Key, Sampler
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.engine import Engine, Outcome
 from sgcn.nn import Model, make_model
@@ -48,6 +48,7 @@ def labelled(multi_label: bool = False, nodes: int = 60, seed: int = 0, **option
 def small_model(kind: str = "mean", depth: int = 2, **options: Any) -> Model:
     """Widths that differ, so that no axis can be mistaken for another."""
     widths = (6, 7, 4)[:depth] if kind != "attention" else (6, 8, 4)[:depth]
+    options = {"bias": True} | options
     return make_model(FEATURES, CLASSES, layer=kind, widths=widths, seed=3, **options)
 
 
@@ -170,9 +171,9 @@ def exact_gradient(model: Model, graph: Graph) -> dict[str, Tensor]:
 def distance(found: dict[str, Tensor], wanted: dict[str, Any]) -> float:
     """|found - wanted| / |wanted| over all parameters together."""
     assert set(found) == set(wanted)
-    away = sum(float((found[k].double() - torch.as_tensor(wanted[k])).square().sum()) for k in wanted)
-    size = sum(float(torch.as_tensor(wanted[k]).square().sum()) for k in wanted)
-    return (away / size) ** 0.5
+    pairs = [(found[name].double(), torch.as_tensor(wanted[name])) for name in wanted]
+    away = sum(float((a - b).square().sum()) for a, b in pairs)
+    return (away / sum(float(b.square().sum()) for _, b in pairs)) ** 0.5
 
 
 def bits(*tensors: Tensor) -> list[bytes]:

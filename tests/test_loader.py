@@ -106,10 +106,25 @@ def test_subgraph_samplers_get_the_whole_set_of_nodes(name):
     graph = zoo_graph("power-law")
     loader = Loader(graph, range(0, 60, 2), make_sampler(name), batch_size=10, depth=3)
     batches = list(loader)
-    assert len(batches) == 3
+    assert len(batches) == len(loader)
     for batch in batches:
         assert len(batch.blocks) == 3
         assert ((batch.loss_weights > 0) == (batch.nodes % 2 == 0)).all()
+
+
+def test_an_epoch_of_a_subgraph_sampler_is_a_pass_in_its_own_units():
+    graph = zoo_graph("power-law")
+    train, n = range(0, len(graph), 2), len(graph)
+    for options, met in (
+        ({"variant": "node", "size": 8}, 8),
+        ({"variant": "edge", "size": 8}, 16),
+        ({"variant": "walk", "size": 8, "walk_length": 3}, 32),
+    ):
+        assert len(Loader(graph, train, make_sampler("saint", **options))) == -(-n // met)
+    sampler = make_sampler("cluster", parts=6, parts_per_batch=2)
+    loader = Loader(graph, train, sampler)
+    assert len(loader) == 3
+    assert sorted(np.concatenate([batch.nodes for batch in loader])) == list(range(n))
 
 
 # -- threads ------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ STEPS = 40 * 7
 def data(tmp_path_factory) -> Path:
     graph = labelled(nodes=200)
     path = tmp_path_factory.mktemp("data") / "graph.npz"
-    np.savez(path, indptr=graph.indptr, indices=graph.indices, x=graph.x, y=graph.y, split=graph.split)
+    names = ("indptr", "indices", "x", "y", "split")
+    np.savez(path, **{name: getattr(graph, name) for name in names})
     return path
 
 

@@ -58,7 +58,8 @@ def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """The last whole checkpoint, or None if there is none yet."""
     try:
         here = folder / (folder / _CURRENT).read_text()
-        return load_file(here / "tensors.safetensors"), json.loads((here / "facts.json").read_text())
+        facts = json.loads((here / "facts.json").read_text())
+        return load_file(here / "tensors.safetensors"), facts
     except FileNotFoundError:
         return None
     except Exception as error:

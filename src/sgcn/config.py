@@ -1,4 +1,4 @@
-"""The configuration of a run: one TOML file, the same names as on the command line and in Python."""
+"""The configuration of a run: one TOML file, with the names of the command line and of Python."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class ModelOptions(Options):
     layers: int = option(2, whole(), "graph layers L")
     widths: int | tuple[int, ...] = option(128, per_layer(), "width of the layers")
     activation: str = option("elu", one_of(*ACTIVATIONS), "after every layer")
+    bias: bool = option(False, flag(), "layers have a bias, which lags in history tables")
     dropout: float = option(0.0, real(0.0), "share of inputs dropped, the same in both passes")
 
 
@@ -134,7 +135,9 @@ def make_config(values: Mapping[str, Any]) -> Config:
         table = values.get(section, {})
         if not isinstance(table, Mapping):
             raise SgcnError(f"{section} is {table!r}, expected a table of options")
-        tables[section] = {k: None if v == "none" and k != "restart" else v for k, v in table.items()}
+        tables[section] = {
+            k: None if v == "none" and k != "restart" else v for k, v in table.items()
+        }
     if not isinstance(values.get("data"), str):
         raise SgcnError("the configuration names no data, expected data = NAME, directory or .npz")
     made: dict[str, Any] = {}

@@ -76,7 +76,7 @@ class Memory(Sink):
 
 
 class JsonLines(Sink):
-    """One JSON object a line. ``keep`` bytes of an earlier run stay; what follows them is dropped."""
+    """One JSON object a line. ``keep`` bytes of an earlier run stay; what follows is dropped."""
 
     def __init__(self, path: Path, keep: int = 0) -> None:
         self._file: IO[str] = path.open("a")

@@ -62,7 +62,13 @@ class Graph:
 
     @classmethod
     def from_csr(
-        cls, indptr: Any, indices: Any, values: Any = None, *, directed: bool = False, **options: Any
+        cls,
+        indptr: Any,
+        indices: Any,
+        values: Any = None,
+        *,
+        directed: bool = False,
+        **options: Any,
     ) -> Graph:
         """From CSR arrays; symmetrised unless ``directed``, duplicates merged."""
         indptr, indices = _numpy(indptr), _numpy(indices)
@@ -103,7 +109,7 @@ class Graph:
         directed: bool = False,
         **options: Any,
     ) -> Graph:
-        """From an edge list; messages go from ``src`` to ``dst``. ``nodes`` defaults to max id + 1."""
+        """From an edge list, messages going from ``src`` to ``dst``; N is ``nodes`` or max id + 1."""
         src, dst = _numpy(src), _numpy(dst)
         if src.shape != dst.shape or src.ndim != 1:
             raise SgcnError(
@@ -306,6 +312,11 @@ class Graph:
 # -- checks -------------------------------------------------------------------------------------
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether ``value`` is a scipy sparse array (without narrowing its type for the checker)."""
+    return bool(sp.issparse(value))
+
+
 def _numpy(value: Any) -> Array:
     """A numpy view of an array, list or torch tensor."""
     if hasattr(value, "detach"):
@@ -357,9 +368,17 @@ def _checked_weights(weights: Any, stored: int) -> npt.NDArray[np.float32] | Non
 
 def _checked_rows(n: int, x: Any, y: Any, split: Any) -> tuple[Any, Any, Any]:
     if x is not None:
-        x = sp.csr_array(x) if sp.issparse(x) else _numpy(x)
+        x = sp.csr_array(x) if is_sparse(x) else _numpy(x)
     y = None if y is None else _numpy(y)
-    split = None if split is None else _numpy(split).astype(np.int8, copy=False)
+    if split is not None:
+        split = _numpy(split)
+        # int8 is what a saved graph maps: reading it all here would cost its opening.
+        if split.dtype != np.int8 and not np.isin(split, (-1, 0, 1, 2)).all():
+            raise SgcnError(
+                "split holds values other than 0 (train), 1 (validation), 2 (test) and -1 (none), "
+                "expected only these"
+            )
+        split = split.astype(np.int8, copy=False)
     for name, rows in (("x (features)", x), ("y (labels)", y), ("split", split)):
         if rows is not None and (rows.ndim not in (1, 2) or rows.shape[0] != n):
             raise SgcnError(f"{name} has shape {rows.shape}, expected {n} rows, one for each node")

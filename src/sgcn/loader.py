@@ -56,7 +56,7 @@ class Loader:
         self.threads = threads
         self._plans: dict[int, _Plan] = {}
         self._lock = threading.Lock()
-        self._steps = batches_per_epoch or -(-len(self.nodes.ids) // batch_size)
+        self._steps = batches_per_epoch or sampler.batches(graph, self.nodes, batch_size)
 
     def __len__(self) -> int:
         """Batches in an epoch."""
@@ -131,7 +131,7 @@ class Prefetcher:
 
     def __init__(self, threads: int) -> None:
         self._ahead: dict[Hashable, Future[Any]] = {}
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sgcn-sample") if threads else None
+        self._pool = ThreadPoolExecutor(threads, "sgcn-sample") if threads else None
 
     def take(self, jobs: Sequence[tuple[Hashable, Callable[[], Any]]]) -> Any:
         """The result of the first of ``jobs``, named pairs; the others are started as well."""

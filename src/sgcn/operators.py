@@ -72,7 +72,7 @@ class _Aggregate(torch.autograd.Function):
         return operator._times(h)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
         return ctx.operator._times_transposed(g.contiguous()), None
 
 
@@ -149,7 +149,8 @@ class GraphOperator(Operator):
 
     def __init__(self, graph: Graph, rows: slice | None = None) -> None:
         self.graph = graph
-        self.lo, self.hi = (0, len(graph)) if rows is None else (rows.start, rows.stop)
+        self.lo: int = 0 if rows is None else rows.start
+        self.hi: int = len(graph) if rows is None else rows.stop
         self.shape = (self.hi - self.lo, len(graph))
         self.edges = int(graph.indptr[self.hi] - graph.indptr[self.lo])
         self.edges += self.shape[0] * graph.self_loops
@@ -218,10 +219,14 @@ class Preaggregated(Operator):
     def aggregate(self, h: Tensor | Rows) -> Tensor:
         if h.requires_grad:
             raise self._refusal("changes them before")
-        return self._times(h)
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        return self.table if self.ids is None else self.table.index_select(0, self.ids)
 
     def _times(self, h: Tensor | Rows) -> Tensor:
-        return self.table if self.ids is None else self.table.index_select(0, self.ids)
+        return self._rows
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
         raise self._refusal("weighs edges itself")

@@ -39,7 +39,7 @@ class Key(NamedTuple):
         return np.uint64(state)
 
     def shuffle_stream(self, round: int = 0) -> np.uint64:
-        """The stream that orders an epoch's ``round``; it depends on seed and epoch, not on step."""
+        """The stream that orders an epoch's ``round``: it depends on seed and epoch alone."""
         return Key(self.seed, self.epoch).stream(_SHUFFLE_LAYER + round)
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from sgcn.graph import is_sparse
 from sgcn.kernels import spmm as kernels
 
 
@@ -31,7 +31,7 @@ class Features:
 
     @staticmethod
     def of(x: Any) -> Features:
-        if sp.issparse(x):
+        if is_sparse(x):
             parts = (
                 x.indptr.astype(np.int64, copy=False),
                 x.indices.astype(np.int32, copy=False),
@@ -104,8 +104,9 @@ class _SparseTimes(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        rows = ctx.rows
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        rows: Rows = ctx.rows
+        assert rows.features.sparse is not None
         out = torch.empty(rows.shape[1], g.shape[1])
         kernels.sparse_rows_times_transposed(
             *rows.features.sparse,

@@ -7,6 +7,7 @@ import os
 import platform
 import resource
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
         )
     model = make_model(
         graph.x.shape[1], task.classes, layer=kind.layer, widths=widths, layers=kind.layers,
-        activation=kind.activation, dropout=kind.dropout, seed=config.training.seed,
+        activation=kind.activation, dropout=kind.dropout, bias=kind.bias,
+        seed=config.training.seed,
     )  # fmt: skip
     return config, graph, model
 
@@ -86,12 +88,14 @@ def check_place(out: Path, *, force: bool = False) -> None:
     """Make sure that a new run may be written to ``out``."""
     if is_run(out):
         if not force:
-            raise SgcnError(f"{out} is a run already, expected a new directory: --force or --resume")
+            raise SgcnError(
+                f"{out} is a run already, expected a new directory: --force or --resume"
+            )
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise SgcnError(f"{out} exists and is not a run, expected a new or empty directory")
     home = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not home.is_dir() or not os.access(home, os.W_OK):
-        raise SgcnError(f"{out} cannot be made, expected a place in a directory that can be written")
+        raise SgcnError(f"{out} cannot be made, expected a place where files can be written")
 
 
 def train(
@@ -147,7 +151,7 @@ def _train(
 
 def _optimizer(config: Config, parameters: Any) -> torch.optim.Optimizer:
     chosen = config.optimizer
-    kinds: dict[str, type[torch.optim.Optimizer]] = {
+    kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
         "adam": torch.optim.Adam,
         "adamw": torch.optim.AdamW,
         "sgd": torch.optim.SGD,
@@ -155,10 +159,8 @@ def _optimizer(config: Config, parameters: Any) -> torch.optim.Optimizer:
         "adagrad": torch.optim.Adagrad,
     }
     extra = {"momentum": chosen.momentum} if chosen.name in ("sgd", "rmsprop") else {}
-    made: torch.optim.Optimizer = kinds[chosen.name](
-        parameters, lr=chosen.lr, weight_decay=chosen.weight_decay, **extra  # type: ignore[call-arg]
-    )  # fmt: skip
-    return made
+    make = kinds[chosen.name]
+    return make(parameters, lr=chosen.lr, weight_decay=chosen.weight_decay, **extra)
 
 
 def _metrics_bytes(out: Path) -> int:

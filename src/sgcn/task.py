@@ -15,7 +15,7 @@ from sgcn.graph import Graph
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Single-label (softmax cross-entropy) or multi-label (sigmoid cross-entropy) classification."""
+    """Classification: single-label (softmax cross-entropy) or multi-label (sigmoid)."""
 
     labels: Tensor
     classes: int
@@ -32,7 +32,7 @@ class Task:
         y = np.asarray(graph.y)
         if y.ndim == 2:
             if y.size and not np.isin(y, (0, 1)).all():
-                raise SgcnError("multi-label y holds values other than 0 and 1, expected only these")
+                raise SgcnError("multi-label y holds values other than 0 and 1, expected only them")
             return Task(torch.from_numpy(y.astype(np.float32)), y.shape[1])
         if y.dtype.kind not in "iu":
             raise SgcnError(f"y holds {y.dtype} values, expected whole class numbers")

@@ -39,7 +39,7 @@ Optimizer = str | Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 
 @dataclass
 class Fitted:
-    """What training leaves: the scores of the best weights (``model`` holds them), and the costs."""
+    """What training leaves: scores of the best weights (``model`` holds them), and the costs."""
 
     test: dict[str, float] = field(default_factory=dict)
     validation: dict[str, float] = field(default_factory=dict)
@@ -131,7 +131,8 @@ class _Run:
             home, kept = induced(graph, np.flatnonzero(np.asarray(graph.split) == 0))
             task = dataclasses.replace(task, labels=task.labels[torch.from_numpy(kept).long()])
             train = split_nodes(home, 0)
-        numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+        most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # numba sets it late
+        numba.set_num_threads(min(torch.get_num_threads(), most))
         self.engine = Engine(
             estimator, model, home, task, train, sampler,
             seed=seed, preaggregate=preaggregate, scratch=state,
@@ -223,13 +224,12 @@ class _Run:
         self.losses.append(outcome.loss)
         norm = float(sum(float(g.square().sum()) for g in outcome.gradient.values())) ** 0.5
         self.step += 1
-        self._emit(
-            StepEvent(
-                self.epoch, self.result.steps - 1, outcome.loss, norm, outcome.drift,
-                outcome.snapshot, restarted, perf_counter() - self.started, sampling,
-                outcome.transfer, compute,
-            )  # fmt: skip
-        )
+        event = StepEvent(
+            self.epoch, self.result.steps - 1, outcome.loss, norm, outcome.drift,
+            outcome.snapshot, restarted, perf_counter() - self.started, sampling,
+            outcome.transfer, compute,
+        )  # fmt: skip
+        self._emit(event)
 
     def _emit(self, event: Event) -> None:
         for sink in self.sinks:

@@ -5,8 +5,8 @@ is linear in the block of each layer, and blocks of different layers are indepen
 rows: E g(W_s; sample) = G_s, for any activation. Subgraph samplers use one block in all layers, so
 for them this holds with one layer.
 
-Away from it. G_t = G_s + g(W_t) - g(W_s) is unbiased if the model is linear: identity activation and
-a loss that is linear in the logits (the softmax of noisy logits is not the softmax of their mean).
+Away from it. G_t = G_s + g(W_t) - g(W_s) is unbiased if the model is linear: identity activation
+and a loss that is linear in the logits (the softmax of noisy logits is not that of their mean).
 
 A z-test of every entry with a fixed seed, Bonferroni over the entries, at the error level `LEVEL`.
 The same test must reject broken estimators.
@@ -133,7 +133,8 @@ def _plain(step, weights, level, h):
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"), [*((name, "anchored") for name in NAMES), ("labor", "plain"), ("ladies", "plain")]
+    ("name", "rule"),
+    [*((name, "anchored") for name in NAMES), ("labor", "plain"), ("ladies", "plain")],
 )
 def test_the_anchored_gradient_of_a_linear_model_is_unbiased(name, rule):
     sums, _, wanted = away(name, "unbiased", rule)

@@ -1,4 +1,4 @@
-"""Contract 6: a step that calls for a restart leaves no trace; running norms are those of the tables."""
+"""Contract 6: a step that calls for a restart leaves no trace; running norms are the tables'."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import torch
 
+from helpers import propagation_of
 from learning import adam, apply, bits, drive, labelled, make_engine, small_model
-from sgcn import Key, fit
+from sgcn import Key, NodeSet, fit
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
+from sgcn.estimators.passes import plain_layer
 from sgcn.events import Memory, StepEvent
 
 GRAPH = labelled()
@@ -116,6 +118,52 @@ def check_norms(engine: Engine) -> None:
             rows = act(table.data).double()
             rows = rows if table.valid is None else rows[table.valid]
             assert norm == pytest.approx(float(rows.square().sum()), rel=1e-4)
+
+
+@pytest.mark.parametrize("sampler", ["neighbor", "saint-node", "fastgcn"])
+@pytest.mark.parametrize("forward", ["recursive", "anchored", "vrgcn"])
+def test_rows_without_a_history_are_plain(forward, sampler):
+    """A large batch covers some rows only: a row that misses any is summed without correction."""
+    estimator = make_estimator("sgcn", forward=forward, snapshot_nodes=3, gap=9, restart="none")
+    engine = make_engine(GRAPH, estimator, sampler)
+    list(drive(engine, 1))
+    tables = engine.forward_rule.tables
+    first, second = (table.valid.clone() for table in tables)
+    assert 0 < int(second.sum()) <= int(first.sum()) < len(GRAPH)
+    key = Key(4)
+    seeds = engine.train if sampler != "saint-node" else NodeSet(engine.train, len(GRAPH))
+    assert engine.regular(engine.draw(seeds, key), key) is not None
+    step, run, _ = engine._pending
+    plain = plain_layer(step, run.weights, 1, run.h[0])
+    if forward == "vrgcn":  # what it reads are the neighbours' rows, one layer down
+        covered = torch.from_numpy((propagation_of(GRAPH) > 0) @ ~first.numpy() == 0)
+    else:
+        covered = second
+    bare = ~covered[step.nodes[1].long()]
+    assert bare.any()
+    torch.testing.assert_close(run.z[1][bare], plain[bare])
+
+
+@pytest.mark.parametrize("sampler", ["neighbor", "ladies-keep", "saint-node", "fastgcn"])
+@pytest.mark.parametrize("gradient", ["plain", "recursive", "anchored"])
+@pytest.mark.parametrize("forward", ["recursive", "anchored", "vrgcn"])
+def test_nobody_reads_rows_without_a_history(forward, gradient, sampler):
+    """Whatever lies in them, the gradients are the same."""
+    found = []
+    for rubbish in (0.0, 50.0):
+        estimator = make_estimator(
+            "sgcn", forward=forward, gradient=gradient, layer_gradients=True, snapshot_nodes=3,
+            gap=9, restart="none",
+        )  # fmt: skip
+        engine = make_engine(GRAPH, estimator, sampler, small_model("mean", 3))
+        gradients = []
+        for outcome in drive(engine, 6, size=3):
+            gradients.append([g.clone() for g in outcome.gradient.values()])
+            for table in engine.forward_rule.tables + engine.gradient_rule.tables:
+                table.data[~table.valid] = rubbish
+        found.append(gradients)
+    for step, (ours, theirs) in enumerate(zip(*found, strict=True)):
+        assert all(map(torch.equal, ours, theirs)), f"step {step}"
 
 
 # -- the schedule -------------------------------------------------------------------------------

@@ -72,11 +72,11 @@ def test_with_dropout(sampler, forward, gradient):
 
 def test_masks_differ_between_steps_and_layers():
     engine = make_engine(GRAPH, "sgcn++", "exact", small_model(dropout=0.5))
-    masks = []
-    for outcome in drive(engine, 3, frozen, size=None):
-        if not outcome.snapshot:
-            masks.append(engine._pending[0].masks)
-    (a, b) = masks
+    a, b = (
+        engine._pending[0].masks
+        for outcome in drive(engine, 3, frozen, size=None)
+        if not outcome.snapshot
+    )
     assert set(a) == {0, 1}
     assert set(a[0].unique().tolist()) == {0.0, 2.0}
     assert not torch.equal(a[0], b[0])
@@ -85,7 +85,7 @@ def test_masks_differ_between_steps_and_layers():
 @pytest.mark.parametrize("forward", ["recursive", "anchored"])
 @pytest.mark.parametrize("sampler", OWN_ROWS)
 def test_embeddings_alone(sampler, forward):
-    """With the plain gradient no stale pass runs: the reference takes the same road all the same."""
+    """With the plain gradient no stale pass runs: the reference takes the same road anyway."""
     estimator = make_estimator("sgcn", forward=forward, gap=5, restart="none")
     engine = make_engine(GRAPH, estimator, sampler, small_model("concat", 3))
     for outcome in drive(engine, 5, frozen):

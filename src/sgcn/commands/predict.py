@@ -32,7 +32,9 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.task import Task
 
     if args.out.suffix != ".npy" or not args.out.parent.is_dir():
-        raise SgcnError(f"--out is {args.out}, expected a name ending in .npy in a folder that exists")
+        raise SgcnError(
+            f"--out is {args.out}, expected a name ending in .npy in a folder that exists"
+        )
     _, graph, model = open_run(args.run_directory)
     features = Features.of(graph.x)
     if args.embeddings:

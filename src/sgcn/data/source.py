@@ -37,7 +37,7 @@ def open_data(name: str, **options: Any) -> Graph:
 
 
 def read_npz(path: Path, **options: Any) -> Graph:
-    """A graph from the arrays indptr, indices, x (or x_indptr, x_indices, x_data, x_shape), y, split.
+    """A graph from indptr, indices, y, split and x (or x_indptr, x_indices, x_data, x_shape).
 
     No pickles: arrays of objects are refused.
     """
@@ -47,7 +47,9 @@ def read_npz(path: Path, **options: Any) -> Graph:
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise SgcnError(f"{path} cannot be read, expected an .npz of plain arrays ({error})") from None
+        raise SgcnError(
+            f"{path} cannot be read, expected an .npz of plain arrays ({error})"
+        ) from None
     for key in ("indptr", "indices"):
         if key not in arrays:
             raise SgcnError(

@@ -12,13 +12,13 @@ import shutil
 import tempfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from sgcn.errors import SgcnError
-from sgcn.graph import Graph
+from sgcn.graph import Graph, is_sparse
 
 FORMAT = "sgcn-graph"
 VERSION = 1
@@ -46,7 +46,7 @@ def save(graph: Graph, path: Path, *, overwrite: bool = False) -> None:
                 name: _write(made, name, array) for name, array in _arrays(graph).items()
             },
         }
-        if sp.issparse(graph.x):
+        if is_sparse(graph.x):
             header["x_shape"] = list(graph.x.shape)
         (made / HEADER).write_text(json.dumps(header, indent=1) + "\n")
         made.chmod(0o755)
@@ -70,7 +70,7 @@ def _arrays(graph: Graph) -> dict[str, Any]:
     x = graph.x
     features = (
         {"x_indptr": x.indptr, "x_indices": x.indices, "x_data": x.data}
-        if sp.issparse(x)
+        if is_sparse(x)
         else {"x": x}
     )
     arrays = {
@@ -172,7 +172,7 @@ def _map(path: Path, name: str, entry: Any) -> Any:
     try:
         shape = tuple(entry["shape"])
         # A file of no bytes cannot be mapped; mode "c" keeps kernels at one compiled signature.
-        mode = None if 0 in shape else "c"
+        mode: Literal["c"] | None = None if 0 in shape else "c"
         array = np.asarray(np.load(file, mmap_mode=mode, allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         raise SgcnError(
@@ -193,6 +193,7 @@ def keep_beside(graph: Graph, name: str, array: Any) -> None:
     handle, temporary = tempfile.mkstemp(suffix=".npy", dir=graph.path)
     os.close(handle)
     np.save(temporary, array, allow_pickle=False)
+    os.chmod(temporary, 0o644)  # as readable as the graph itself
     os.replace(temporary, graph.path / f"{name}.npy")
 
 

@@ -66,7 +66,7 @@ ESTIMATORS: dict[str, dict[str, Any]] = {
 
 
 def make_estimator(name: str = "anchored", **options: Any) -> Estimator:
-    """The estimator called ``name``, with any option changed: ``forward=`` and ``gradient=`` too."""
+    """The estimator called ``name``, any option changed: ``forward=`` and ``gradient=`` too."""
     if name not in ESTIMATORS:
         raise SgcnError(
             f"estimator is {name!r}, expected one of {', '.join(ESTIMATORS)}"

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgcn.block import Batch, Int32
+from sgcn.block import Batch, Block, Int32
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator
 from sgcn.estimators.forward import FORWARD_RULES
@@ -74,7 +74,7 @@ class Engine:
         if self.sampled_depth < 1:
             raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
         self._whole: Operator = GraphOperator(graph)
-        self._first = self._whole
+        self._first: Operator = self._whole
         if preaggregate:
             self._first = Preaggregated(self._whole._times(self.features.all()), None)
         self._folder = None
@@ -208,7 +208,8 @@ class Engine:
         count = math.ceil(wanted * len(self.train)) if wanted < 1 else int(wanted)
         stream = Key(self.seed, 0, self.snapshots).stream(_POOL)
         self.pool = self.train[permutation(len(self.train), stream)[:count]]
-        rows, blocks = self.pool, []
+        rows = self.pool
+        blocks: list[Block] = []
         for _ in range(self.sampled_depth):
             blocks.insert(0, exact_block(self.graph, rows))
             rows = blocks[0].src

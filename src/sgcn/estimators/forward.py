@@ -17,7 +17,7 @@ from sgcn.rows import Table
 
 
 class ForwardRule:
-    """``layer`` is eq. for one layer; ``assign`` and ``commit`` keep the tables, if there are any."""
+    """``layer`` is eq. for one layer; ``assign`` and ``commit`` keep the tables, if there are."""
 
     needs_snapshot: ClassVar[bool] = False
     needs_exact: ClassVar[bool] = False
@@ -35,14 +35,16 @@ class ForwardRule:
         """Called once before the passes of a regular step."""
 
     def assign(self, step: Step, run: Pass, nodes: int | None) -> None:
-        """Set the tables from a snapshot; ``nodes`` is N when the snapshot covers only some rows."""
+        """Set the tables from a snapshot; ``nodes`` is N when it covers only some rows."""
         for level, table in enumerate(self.tables):
-            z = run.z[level].detach()
+            z = run.z[level]
+            z = z.detach() if z.requires_grad else z.clone()  # a constant belongs to someone else
             if nodes is None:
                 table.assign(z)
             else:
                 table.assign_some(step.nodes[level], z, nodes)
-            self.norms[level] = self.snapshot_norms[level] = float(run.h[level].detach().norm()) ** 2
+            norm = float(run.h[level].detach().norm()) ** 2
+            self.norms[level] = self.snapshot_norms[level] = norm
 
     def drifted_norms(self, run: Pass) -> list[float]:
         """The norms that the tables would have after ``commit(run)``."""
@@ -57,7 +59,7 @@ class Plain(ForwardRule):
 
 
 class _History(ForwardRule):
-    """A rule with tables: reads their rows before a step and, if it ``moves``, writes them after."""
+    """A rule with tables: reads their rows before a step, writes them after it if it ``moves``."""
 
     needs_snapshot = True
     moves: ClassVar[bool] = True
@@ -97,7 +99,7 @@ class _History(ForwardRule):
 class _Corrected(_History):
     """Z[R] = Z_old[R] + f(M, H; W) - f(M, H_old; W_old), with H_old = act(Z_old).
 
-    The second f is what a stale pass at W_old computes anyway: if one ran before, its value is used.
+    The second f is what a stale pass at W_old computes anyway: if one ran, its value is used.
     """
 
     old_weights: Weights
@@ -116,9 +118,11 @@ class _Corrected(_History):
                 if level > 0:  # a leaf like that of the live pass: layers take the same road for it
                     h_old = self.act(self.old[level - 1]).requires_grad_()
                 self.reference[level] = plain_layer(step, self.old_weights, level, h_old)
+        valid = self.valid[level]
+        if valid is not None:  # a row without a history is what the old weights make of it
+            self.old[level] = torch.where(valid, self.old[level], self.reference[level])
         # The difference first: where the weights did not move it is exactly zero.
         z = self.old[level] + (out - self.reference[level])
-        valid = self.valid[level]
         return z if valid is None else torch.where(valid, z, out)
 
 
@@ -157,8 +161,11 @@ class Vrgcn(_History):
                 continue
             table = self.tables[level - 1]
             self.wide.append(self.act(table.read(ids)))
-            missing = None if table.valid is None else ~table.valid.index_select(0, ids)[:, None]
-            self.covered.append(None if missing is None else operator.aggregate(missing.float()) == 0)
+            if table.valid is None:
+                self.covered.append(None)
+            else:
+                missing = (~table.valid.index_select(0, ids)[:, None]).float()
+                self.covered.append(operator.aggregate(missing) == 0)
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
         exact = step.layer(level, weights, self.wide[level], step.exact[level][0])

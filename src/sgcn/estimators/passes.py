@@ -38,7 +38,7 @@ class Step:
     loss_places: Tensor | None = None  # ... where they stand in R_L; None if they are R_L
     exact: list[tuple[Operator, Tensor]] = field(default_factory=list)  # P[R_l, :] and its sources
     dropout: float = 0.0
-    key: Key = Key(0)
+    key: Key = field(default_factory=lambda: Key(0))
     masks: dict[int, Tensor] = field(default_factory=dict)
 
     def layer(self, level: int, weights: Weights, h: Input, operator: Operator) -> Tensor:
@@ -108,9 +108,10 @@ def backward(
 ) -> tuple[list[dict[str, Tensor]], list[Tensor]]:
     """The gradients of each pass, and the layer gradients D of the first one (layer 1..L-1)."""
     grads: list[dict[str, Tensor]] = [{} for _ in passes]
-    flowing = []
-    for run, found in zip(passes, grads, strict=True):
-        flowing.append(_pull(run.loss, run, "head.", run.top, None, found))
+    flowing: list[Tensor | None] = [
+        _pull(run.loss, run, "head.", run.top, None, found)
+        for run, found in zip(passes, grads, strict=True)
+    ]
     layer_gradients: list[Tensor] = []
     for level in range(len(passes[0].z) - 1, -1, -1):
         for k, (run, found) in enumerate(zip(passes, grads, strict=True)):
@@ -118,9 +119,11 @@ def backward(
             assert leaf is None or isinstance(leaf, Tensor)
             flowing[k] = _pull(run.h[level], run, f"layers.{level}.", leaf, flowing[k], found)
         if level > 0:
+            reached = [g for g in flowing if g is not None]
             if correct is not None:
-                flowing = correct(level - 1, flowing)  # type: ignore[arg-type]
-            layer_gradients.insert(0, flowing[0])  # type: ignore[arg-type]
+                reached = correct(level - 1, reached)
+            layer_gradients.insert(0, reached[0])
+            flowing = [*reached]
     return grads, layer_gradients
 
 

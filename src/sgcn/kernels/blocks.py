@@ -386,9 +386,13 @@ def weigh_draws(
             # A kept column's own entry is not in ``total``; rows are the first columns then.
             if not (loops and indices[e] == k and counts[k] == 0):
                 mass[indices[e]] += np.float64(weights[e]) * weights[e]
+    drawn = 0.0
     for j in range(len(counts)):
         if counts[j] == 0:
             total -= mass[j]
+        else:
+            drawn += mass[j]
+    total = max(total, drawn)  # it is that much at least, whatever rounding left of the difference
     for j in range(len(counts)):
         mass[j] = counts[j] * total / (draws * mass[j]) if counts[j] > 0 else 1.0
     for e in range(len(indices)):

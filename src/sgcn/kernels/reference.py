@@ -260,7 +260,7 @@ def weigh_draws(
     if loops:  # the diagonal of kept columns is not in the total
         squares[(rows == indices) & (counts[indices] == 0)] = 0.0
     mass = np.bincount(indices, squares, len(counts))
-    total -= mass[counts == 0].sum()
+    total = max(total - mass[counts == 0].sum(), mass[counts > 0].sum())
     factor = np.ones(len(counts))
     factor[counts > 0] = counts[counts > 0] * total / (draws * mass[counts > 0])
     return (weights * factor[indices]).astype(np.float32)

@@ -37,7 +37,15 @@ def spmm_gather(indptr: Any, indices: Any, weights: Any, ids: Any, table: Any, o
 
 @njit(nogil=True, cache=True, parallel=True)
 def propagate(
-    indptr: Any, indices: Any, values: Any, row: Any, col: Any, loops: bool, lo: int, h: Any, out: Any
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    row: Any,
+    col: Any,
+    loops: bool,
+    lo: int,
+    h: Any,
+    out: Any,
 ) -> None:
     """out = P[lo : lo + len(out), :] h with P = diag(row) (A + I) diag(col)."""
     weighted = len(values) > 0

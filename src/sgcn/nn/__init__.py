@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +14,10 @@ from sgcn.operators import Operator
 from sgcn.options import nearest
 from sgcn.rows import Rows
 
-#: Layer kinds by name: (input width, output width) -> layer with a ``width``.
-LAYERS: dict[str, Callable[[int, int], nn.Module]] = {
+#: Layer kinds by name: (input width, output width, bias=) -> layer with a ``width``.
+LAYERS: dict[str, Callable[..., nn.Module]] = {
     "mean": GraphConv,
-    "concat": lambda d_in, d_out: GraphConv(d_in, d_out, "concat"),
+    "concat": partial(GraphConv, aggregation="concat"),
     "attention": Attention,
     "gin": Isomorphism,
     "residual": Residual,
@@ -99,6 +100,7 @@ def make_model(
     layers: int = 2,
     activation: str = "elu",
     dropout: float = 0.0,
+    bias: bool = False,
     seed: int = 0,
 ) -> Model:
     """The paper's model by default: 2 graph layers of width 256 with ELU and a dense head."""
@@ -113,7 +115,7 @@ def make_model(
         torch.manual_seed(seed)
         stack, width = [], features
         for size in sizes:
-            stack.append(LAYERS[layer](width, size))
+            stack.append(LAYERS[layer](width, size, bias=bias))
             width = int(stack[-1].width)  # type: ignore[arg-type]
         head = nn.Linear(width, classes)
     return Model(stack, head, activation=activation, dropout=dropout)

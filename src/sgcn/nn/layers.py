@@ -36,16 +36,22 @@ def aggregate_first(block: Operator, h: Input, d_out: int) -> bool:
 
 
 class GraphConv(nn.Module):
-    """``mean``: Z = P H W + b. ``concat``: Z = [H_dst W, P H W] + b, twice as wide."""
+    """``mean``: Z = P H W + b. ``concat``: Z = [H_dst W, P H W] + b, twice as wide.
+
+    Models leave the bias out by default: it moves all rows of Z at every step, so the rows that a
+    history did not refresh lag behind by all of its way.
+    """
 
     lazy = True
 
-    def __init__(self, d_in: int, d_out: int, aggregation: str = "mean") -> None:
+    def __init__(
+        self, d_in: int, d_out: int, aggregation: str = "mean", *, bias: bool = True
+    ) -> None:
         super().__init__()
         self.aggregation = aggregation
         self.width = d_out * (2 if aggregation == "concat" else 1)
         self.weight = nn.Parameter(torch.empty(d_in, d_out))
-        self.bias = nn.Parameter(torch.zeros(self.width))
+        self.bias = nn.Parameter(torch.zeros(self.width)) if bias else None
         bound = math.sqrt(6.0 / (d_in + d_out))
         nn.init.uniform_(self.weight, -bound, bound)
 
@@ -60,10 +66,12 @@ class GraphConv(nn.Module):
                 kept = block.own(turned)
                 assert isinstance(kept, Tensor)
                 own = kept
-            return torch.cat([own, mixed], 1) + self.bias
-        if aggregate_first(block, h, self.weight.shape[1]):
-            return torch.addmm(self.bias, block.aggregate(h), self.weight)
-        return block.aggregate(h @ self.weight) + self.bias
+            z = torch.cat([own, mixed], 1)
+        elif aggregate_first(block, h, self.weight.shape[1]):
+            z = block.aggregate(h) @ self.weight
+        else:
+            z = block.aggregate(h @ self.weight)
+        return z if self.bias is None else z + self.bias
 
 
 class Attention(nn.Module):
@@ -75,14 +83,14 @@ class Attention(nn.Module):
 
     lazy = False
 
-    def __init__(self, d_in: int, d_out: int, heads: int = 4) -> None:
+    def __init__(self, d_in: int, d_out: int, heads: int = 4, *, bias: bool = True) -> None:
         super().__init__()
         heads = math.gcd(heads, d_out)
         self.heads, self.width = heads, d_out
         self.weight = nn.Parameter(torch.empty(d_in, d_out))
         self.left = nn.Parameter(torch.empty(heads, d_out // heads))
         self.right = nn.Parameter(torch.empty(heads, d_out // heads))
-        self.bias = nn.Parameter(torch.zeros(d_out))
+        self.bias = nn.Parameter(torch.zeros(d_out)) if bias else None
         for parameter in (self.weight, self.left, self.right):
             nn.init.xavier_uniform_(parameter)
 
@@ -105,20 +113,20 @@ class Attention(nn.Module):
         share = share / total.index_select(0, rows).clamp_min(1e-12)
         mixed = turned.index_select(0, indices) * share[:, :, None]
         summed = torch.zeros(n_dst, *mixed.shape[1:]).index_add(0, rows, mixed)
-        return summed.flatten(1) + self.bias
+        return summed.flatten(1) if self.bias is None else summed.flatten(1) + self.bias
 
 
 class Isomorphism(nn.Module):
-    """GIN: z = MLP((1 + eps) h_dst + M h), with the propagation matrix in place of the plain sum."""
+    """GIN: z = MLP((1 + eps) h_dst + M h), the propagation matrix in place of the plain sum."""
 
     lazy = False
 
-    def __init__(self, d_in: int, d_out: int) -> None:
+    def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
         super().__init__()
         self.width = d_out
         self.eps = nn.Parameter(torch.zeros(()))
-        self.inner = nn.Linear(d_in, d_out)
-        self.outer = nn.Linear(d_out, d_out)
+        self.inner = nn.Linear(d_in, d_out, bias=bias)
+        self.outer = nn.Linear(d_out, d_out, bias=bias)
 
     def forward(self, block: Operator, h: Tensor) -> Tensor:
         own = block.own(h)
@@ -133,11 +141,11 @@ class Residual(nn.Module):
 
     lazy = False
 
-    def __init__(self, d_in: int, d_out: int) -> None:
+    def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
         super().__init__()
         self.width = d_out
         self.norm = nn.LayerNorm(d_in)
-        self.conv = GraphConv(d_in, d_out)
+        self.conv = GraphConv(d_in, d_out, bias=bias)
         self.skip = nn.Identity() if d_in == d_out else nn.Linear(d_in, d_out, bias=False)
 
     def forward(self, block: Operator, h: Tensor) -> Tensor:

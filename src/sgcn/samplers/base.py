@@ -88,6 +88,10 @@ class Sampler(Options, ABC):
             )
         return self._sample(graph, nodes, key, depth)
 
+    def batches(self, graph: Graph, nodes: NodeSet, batch_size: int) -> int:
+        """How many batches make one pass over ``nodes``."""
+        return -(-len(nodes.ids) // batch_size)
+
     @abstractmethod
     def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch: ...
 

@@ -50,6 +50,10 @@ class Cluster(Sampler):
     )
     weighting: str = weighting_option("hajek")
 
+    def batches(self, graph: Graph, nodes: NodeSet, batch_size: int) -> int:
+        parts = partition_of(graph, self.parts).parts
+        return -(-parts // min(self.parts_per_batch, parts))
+
     def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
         partition = partition_of(graph, self.parts)
         parts = partition.parts

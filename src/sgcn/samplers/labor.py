@@ -21,7 +21,10 @@ from sgcn.samplers.base import (
 
 @dataclass(frozen=True)
 class Labor(LayerSampler):
-    """Row i keeps neighbour j if u_j < s / deg(i), one u_j for all rows; weight P_ij deg(i) / s."""
+    """Row i keeps neighbour j if u_j < s / deg(i), one u_j for all rows.
+
+    The weight is P_ij max(1, deg(i) / s).
+    """
 
     name = "labor"
     summary = "LABOR-0: about s neighbours of every node, chosen alike by all rows"

@@ -49,6 +49,11 @@ class Saint(Sampler):
     walk_length: int = option(2, whole(), "steps of a walk (variant walk)")
     weighting: str = weighting_option("hajek")
 
+    def batches(self, graph: Graph, nodes: NodeSet, batch_size: int) -> int:
+        """As many samples as meet the number of nodes, repeats counted."""
+        met = self.size * {"node": 1, "edge": 2, "walk": self.walk_length + 1}[self.variant]
+        return -(-len(graph) // met)
+
     def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
         draw = {"node": self._nodes, "edge": self._edges, "walk": self._walks}[self.variant]
         block, inclusion = draw(graph, key.stream(_LAYER))

@@ -1,0 +1,281 @@
+"""Layers and models against PyG and dense algebra, and what a model refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from helpers import SMALL, propagation_of
+from learning import (
+    KINDS,
+    OWN_ROWS,
+    DenseOperator,
+    drive,
+    float64,
+    labelled,
+    make_engine,
+    small_model,
+)
+from sgcn import Key, Model, SgcnError, fit, make_model
+from sgcn.events import EpochEvent, Memory
+from sgcn.inference import embed, predict
+from sgcn.nn import ACTIVATIONS, Attention, GraphConv
+from sgcn.nn import layers as layers_module
+from sgcn.operators import BlockOperator, GraphOperator
+from sgcn.rows import Features
+
+GRAPH = labelled()
+
+
+def edge_index(graph) -> torch.Tensor:
+    rows = np.repeat(np.arange(len(graph)), np.diff(graph.indptr))
+    return torch.from_numpy(np.stack([graph.indices, rows])).long()
+
+
+def outputs_and_gradients(out: torch.Tensor, parameters, seed=0) -> list[torch.Tensor]:
+    g = torch.randn(out.shape, generator=torch.Generator().manual_seed(seed))
+    return [out.detach(), *torch.autograd.grad(out, parameters, g)]
+
+
+def assert_near(ours, theirs) -> None:
+    for a, b in zip(ours, theirs, strict=True):
+        assert (a - b).norm() <= 1e-5 * b.norm()
+
+
+def test_mean_is_pyg_gcn_conv():
+    pyg = pytest.importorskip("torch_geometric.nn")
+    ours, theirs = GraphConv(5, 7), pyg.GCNConv(5, 7)
+    with torch.no_grad():
+        ours.bias.normal_(generator=torch.Generator().manual_seed(1))
+        theirs.lin.weight.copy_(ours.weight.T)
+        theirs.bias.copy_(ours.bias)
+    x = torch.from_numpy(GRAPH.x)
+    a = outputs_and_gradients(ours(GraphOperator(GRAPH), x), [ours.weight, ours.bias])
+    b = outputs_and_gradients(theirs(x, edge_index(GRAPH)), [theirs.lin.weight, theirs.bias])
+    assert_near(a, [b[0], b[1].T, b[2]])
+
+
+def test_a_mean_model_is_a_stack_of_gcn_convs():
+    pyg = pytest.importorskip("torch_geometric.nn")
+    model = small_model("mean", 3)
+    convs = [pyg.GCNConv(*layer.weight.shape) for layer in model.layers]
+    for conv, layer in zip(convs, model.layers, strict=True):
+        conv.lin.weight.data.copy_(layer.weight.T)
+    h = torch.from_numpy(GRAPH.x)
+    for conv in convs:
+        h = nn.functional.elu(conv(h, edge_index(GRAPH)))
+    theirs = outputs_and_gradients(model.head(h), [conv.lin.weight for conv in convs])
+    ours = outputs_and_gradients(
+        model([GraphOperator(GRAPH)] * 3, Features.of(GRAPH.x).all()),
+        [layer.weight for layer in model.layers],
+    )
+    assert_near(ours, [theirs[0], *(g.T for g in theirs[1:])])
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_attention_on_row_normalisation_is_pyg_gat_conv(heads):
+    pyg = pytest.importorskip("torch_geometric.nn")
+    graph = labelled(normalization="row")
+    ours, theirs = Attention(5, 8, heads), pyg.GATConv(5, 8 // heads, heads)
+    with torch.no_grad():
+        theirs.lin.weight.copy_(ours.weight.T)
+        theirs.att_src.copy_(ours.left[None])
+        theirs.att_dst.copy_(ours.right[None])
+    x = torch.from_numpy(graph.x)
+    a = outputs_and_gradients(
+        ours(GraphOperator(graph), x), [ours.weight, ours.left, ours.right, ours.bias]
+    )
+    b = outputs_and_gradients(
+        theirs(x, edge_index(graph)),
+        [theirs.lin.weight, theirs.att_src, theirs.att_dst, theirs.bias],
+    )
+    assert_near(a, [b[0], b[1].T, b[2][0], b[3][0], b[4]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_are_their_formulas(kind):
+    """Dense P, float64, written out."""
+    with float64():
+        model, P = small_model(kind, 1), torch.from_numpy(propagation_of(GRAPH))
+        layer, x = model.layers[0], torch.from_numpy(GRAPH.x).double()
+        w = dict(layer.named_parameters())
+        if kind == "mean":
+            wanted = P @ x @ w["weight"] + w["bias"]
+        elif kind == "concat":
+            wanted = torch.cat([x @ w["weight"], P @ x @ w["weight"]], 1) + w["bias"]
+        elif kind == "gin":
+            mixed = (1 + w["eps"]) * x + P @ x
+            wanted = layer.outer(torch.relu(layer.inner(mixed)))
+        elif kind == "residual":
+            normed = nn.functional.layer_norm(x, (5,), w["norm.weight"], w["norm.bias"])
+            wanted = x @ w["skip.weight"].T + P @ normed @ w["conv.weight"] + w["conv.bias"]
+        else:
+            wanted = attention_by_hand(layer, P, x)
+        torch.testing.assert_close(layer(DenseOperator(P), x), wanted)
+
+
+def attention_by_hand(layer, P, x):
+    parts = []
+    for head in range(layer.heads):
+        columns = slice(head * layer.width // layer.heads, (head + 1) * layer.width // layer.heads)
+        turned = x @ layer.weight[:, columns]
+        score = (turned @ layer.right[head])[:, None] + (turned @ layer.left[head])[None]
+        share = P * torch.exp(nn.functional.leaky_relu(score, 0.2))
+        parts.append(share / share.sum(1, keepdim=True) @ turned)
+    return torch.cat(parts, 1) + layer.bias
+
+
+@pytest.mark.parametrize("name", OWN_ROWS)
+@pytest.mark.parametrize("kind", ["mean", "concat"])
+def test_both_orders_give_the_same(kind, name, monkeypatch):
+    """Aggregate first or transform first: the choice is one of cost only."""
+    (block,) = SMALL[name].sample(GRAPH, [0, 3, 9, 12], Key(2), depth=1).blocks
+    layer, found = small_model(kind, 1).layers[0], []
+    h = torch.randn(len(block.src), 5, generator=torch.Generator().manual_seed(0))
+    for first in (True, False):
+        monkeypatch.setattr(layers_module, "aggregate_first", lambda *_, first=first: first)
+        leaf = h.clone().requires_grad_()
+        out = layer(BlockOperator(block), leaf)
+        found.append(outputs_and_gradients(out, [leaf, layer.weight, layer.bias]))
+    assert_near(*found)
+
+
+def test_the_cheaper_order_is_taken():
+    operator = GraphOperator(GRAPH)
+    assert layers_module.aggregate_first(operator, torch.ones(60, 4), 100)
+    assert not layers_module.aggregate_first(operator, torch.ones(60, 100, requires_grad=True), 4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sparse_features_are_dense_ones(kind):
+    x = np.where(GRAPH.x > 0.3, GRAPH.x, 0.0).astype(np.float32)
+    model, found = small_model(kind, 2), []
+    for features in (Features.of(x), Features.of(sp.csr_array(x))):
+        out = model([GraphOperator(GRAPH)] * 2, features.all())
+        found.append(outputs_and_gradients(out, list(model.parameters())))
+    assert_near(*found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inference_in_slices(kind):
+    model, features = small_model(kind, 3), Features.of(GRAPH.x)
+    whole = model([GraphOperator(GRAPH)] * 3, features.all()).detach()
+    torch.testing.assert_close(predict(model, GRAPH, features), whole)
+    torch.testing.assert_close(predict(model, GRAPH, features, rows=7), whole)
+    assert embed(model, GRAPH, features).shape == (60, model.head.in_features)
+
+
+# -- models -------------------------------------------------------------------------------------
+
+
+def test_widths_and_seeds():
+    model = make_model(5, 3, layer="concat", widths=(4, 6), seed=1)
+    assert [layer.width for layer in model.layers] == [8, 12]
+    assert model.head.in_features == 12
+    same, other = (make_model(5, 3, layer="concat", widths=(4, 6), seed=s) for s in (1, 2))
+    assert torch.equal(model.head.weight, same.head.weight)
+    assert not torch.equal(model.head.weight, other.head.weight)
+    assert [layer.width for layer in make_model(5, 3).layers] == [256, 256]
+
+
+def test_making_a_model_leaves_torchs_generator_alone():
+    torch.manual_seed(5)
+    wanted = torch.rand(1)
+    torch.manual_seed(5)
+    make_model(5, 3)
+    assert torch.equal(torch.rand(1), wanted)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"layer": "concatt"}, "did you mean 'concat'"),
+        ({"activation": "rel"}, "did you mean 'relu'"),
+        ({"widths": 0}, "widths are"),
+        ({"layers": 0}, "widths are"),
+        ({"widths": ()}, "widths are"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"dropout": -0.1}, "dropout is -0.1"),
+    ],
+)
+def test_bad_models(options, words):
+    with pytest.raises(SgcnError, match=words) as caught:
+        make_model(5, 3, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_batch_norm_is_refused():
+    head = nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 3))
+    with pytest.raises(SgcnError, match=r"head\.0 is a batch-norm.*LayerNorm"):
+        Model([GraphConv(5, 6)], head)
+    Model([GraphConv(5, 6)], nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 3)))
+
+
+def test_no_layers():
+    with pytest.raises(SgcnError, match="no graph layers"):
+        Model([], nn.Linear(5, 3))
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_every_activation_trains(name):
+    fit(small_model(activation=name), GRAPH, epochs=1, batch_size=15)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "mean"])
+@pytest.mark.parametrize("sampler", ["ladies", "fastgcn"])
+def test_layers_that_read_the_node_itself_need_it_in_the_sample(kind, sampler):
+    with pytest.raises(SgcnError, match="keep_destinations to true") as caught:
+        fit(small_model(kind), GRAPH, sampler=SMALL[sampler], epochs=4, batch_size=10)
+    assert "\n" not in str(caught.value)
+
+
+class Plus(nn.Module):
+    """A user's layer: knows only ``forward(block, h)``."""
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(d_in, d_out)
+
+    def forward(self, block, h):
+        return self.inner(block.aggregate(h)) + self.inner(block.own(h)).tanh()
+
+
+class Bare(nn.Module):
+    """A user's layer without parameters."""
+
+    def forward(self, block, h):
+        return block.aggregate(h)
+
+
+STACKS = {
+    "two": lambda: [Plus(5, 6), Plus(6, 4)],
+    "bare first": lambda: [Bare(), Plus(5, 4)],
+    "bare last": lambda: [Plus(5, 4), Bare()],
+}
+
+
+@pytest.mark.parametrize("estimator", ["full", "sgcn", "sgcn++", "vrgcn++", "anchored"])
+@pytest.mark.parametrize("preaggregate", [False, True])
+@pytest.mark.parametrize("stack", STACKS)
+def test_layers_of_a_user(stack, preaggregate, estimator):
+    model, memory = Model(STACKS[stack](), nn.Linear(4, 4)), Memory()
+    fit(
+        model, GRAPH, estimator=estimator, epochs=8, batch_size=15, lr=0.03, sinks=[memory],
+        preaggregate=preaggregate,
+    )  # fmt: skip
+    losses = [event.loss for event in memory.events if isinstance(event, EpochEvent)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_a_layer_that_hands_on_what_it_was_given():
+    """Histories are written to: they must not be the table of P X that such a layer returns."""
+    engine = make_engine(
+        GRAPH, "sgcn++", "neighbor", Model([Bare(), Plus(5, 4)], nn.Linear(4, 4)), preaggregate=True
+    )
+    before = engine._first.table.clone()
+    list(drive(engine, 1))
+    engine.forward_rule.tables[0].data.sub_(1.0)
+    assert torch.equal(engine._first.table, before)

@@ -1,0 +1,91 @@
+"""Row tables: histories in memory and on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sgcn.rows import Features, Table
+
+DTYPES = [torch.float32, torch.bfloat16]
+WHERE = ["memory", "disk"]
+
+
+@pytest.fixture(params=[(d, w) for d in DTYPES for w in WHERE], ids=str)
+def table(request, tmp_path) -> Table:
+    dtype, where = request.param
+    return Table(dtype, folder=tmp_path / "tables" if where == "disk" else None)
+
+
+def rows(n: int, seed: int = 0) -> torch.Tensor:
+    """Numbers that bfloat16 holds exactly."""
+    return torch.randint(-100, 100, (n, 3), generator=torch.Generator().manual_seed(seed)).float()
+
+
+def test_assign_read_write(table):
+    first = rows(10)
+    table.assign(first)
+    ids = torch.tensor([7, 0, 7])
+    assert table.read(ids).dtype == torch.float32
+    assert torch.equal(table.read(ids), first[ids])
+    table.write(torch.tensor([7, 2]), rows(2, 1))
+    wanted = first.clone()
+    wanted[[7, 2]] = rows(2, 1)
+    assert torch.equal(table.read(torch.arange(10)), wanted)
+    assert table.valid is None
+    assert table.nbytes == 30 * (4 if table.dtype == torch.float32 else 2)
+
+
+def test_ids_of_32_bits(table):
+    table.assign(rows(10))
+    ids = torch.tensor([3, 9], dtype=torch.int32)
+    table.write(ids, rows(2, 1))
+    assert torch.equal(table.read(ids), rows(2, 1))
+
+
+def test_assign_some_marks_the_others(table):
+    table.assign_some(torch.tensor([4, 1]), rows(2), nodes=6)
+    assert table.valid.tolist() == [False, True, False, False, True, False]
+    assert torch.equal(table.read(torch.tensor([4, 1])), rows(2))
+    table.assign_some(torch.tensor([0]), rows(1, 1), nodes=6)
+    assert table.valid.tolist() == [True] + 5 * [False]
+    table.assign(rows(6))
+    assert table.valid is None
+
+
+def test_what_is_written_has_no_graph(table):
+    table.assign(rows(4).requires_grad_() * 2)
+    table.write(torch.tensor([0]), rows(1).requires_grad_() * 2)
+    assert not table.read(torch.arange(4)).requires_grad
+
+
+def test_tables_on_disk_leave_no_file(tmp_path):
+    table = Table(folder=tmp_path / "deep" / "down")
+    table.assign(rows(1000))
+    table.assign(rows(2000))  # another size: another mapping
+    assert torch.equal(table.read(torch.arange(2000)), rows(2000))
+    assert list(tmp_path.rglob("*table*")) == []
+
+
+def test_tables_on_disk_are_written_in_place(tmp_path):
+    table = Table(folder=tmp_path)
+    table.assign(rows(10))
+    place = table.data.data_ptr()
+    table.assign(rows(10, 1))
+    assert table.data.data_ptr() == place
+
+
+def test_float32_in_memory_is_taken_over():
+    given = rows(10)
+    table = Table()
+    table.assign(given)
+    assert table.data.data_ptr() == given.data_ptr()
+
+
+def test_features_of_other_types():
+    for x in (np.ones((3, 2), np.float64), np.ones((3, 2), np.int8), np.ones((2, 3), np.float32).T):
+        features = Features.of(x)
+        assert features.dense.dtype == torch.float32
+        assert features.all().is_all
+        assert torch.equal(features.all().dense(), torch.ones(3, 2))

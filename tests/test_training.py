@@ -1,0 +1,383 @@
+"""`fit`: reproducible, honest about what is best, and careful with memory."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import sgcn
+from helpers import SMALL
+from learning import bits, drive, labelled, make_engine, small_model
+from sgcn import SAMPLERS, Graph, Key, SgcnError, fit, make_model, make_sampler
+from sgcn.estimators import ESTIMATORS, make_estimator
+from sgcn.events import EpochEvent, Memory, ScoreEvent, StepEvent
+from sgcn.inference import predict
+from sgcn.rows import Features
+from sgcn.task import Task, split_nodes
+from sgcn.training import induced
+
+GRAPH = labelled()
+
+
+def weights(model) -> list[bytes]:
+    return bits(*model.state_dict().values())
+
+
+def trained(estimator="anchored", sampler="neighbor", kind="mean", graph=GRAPH, **options):
+    """The model, the result and all events of a short fit."""
+    model, memory = small_model(kind, dropout=options.pop("dropout", 0.0)), Memory()
+    sampler = SMALL[sampler] if isinstance(sampler, str) and sampler in SMALL else sampler
+    result = fit(
+        model, graph, estimator=estimator, sampler=sampler, sinks=[memory],
+        **({"epochs": 4, "batch_size": 8} | options),
+    )  # fmt: skip
+    return model, result, memory.events
+
+
+def of_kind(events, kind) -> list:
+    return [event for event in events if isinstance(event, kind)]
+
+
+# -- reproducible -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_same_for_any_number_of_threads(estimator):
+    runs = [trained(estimator, threads=threads)[0] for threads in (0, 1, 2, 1)]
+    assert all(weights(run) == weights(runs[0]) for run in runs[1:])
+
+
+@pytest.mark.parametrize("sampler", ["ladies-keep", "saint-node", "cluster"])
+def test_large_batches_too(sampler):
+    estimator = make_estimator("sgcn++", snapshot_nodes=0.5, gap=3)
+    runs = [trained(estimator, sampler, threads=threads)[0] for threads in (0, 1, 2)]
+    assert all(weights(run) == weights(runs[0]) for run in runs[1:])
+
+
+def test_kernel_threads_do_not_matter():
+    """More threads in torch and numba: the same sums in the same order."""
+    before = torch.get_num_threads()
+    one = trained("sgcn++", kind="concat")[0]
+    try:
+        torch.set_num_threads(2)
+        two = trained("sgcn++", kind="concat")[0]
+    finally:
+        torch.set_num_threads(before)
+    assert weights(one) == weights(two)
+
+
+def test_seeds_differ():
+    assert weights(trained(seed=1)[0]) != weights(trained(seed=2)[0])
+    assert weights(trained(seed=1, dropout=0.5)[0]) == weights(trained(seed=1, dropout=0.5)[0])
+
+
+# -- what is best -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ["sgcn", "sgcn++"])
+@pytest.mark.parametrize("best_by", ["f1_micro", "loss"])
+def test_the_best_weights_are_kept(best_by, estimator):
+    """A learning rate that overshoots: the last weights are not the best."""
+    model, result, events = trained(estimator, best_by=best_by, epochs=12, lr=0.2)
+    told = of_kind(events, ScoreEvent)
+    sign = 1.0 if best_by == "f1_micro" else -1.0
+    scores = [sign * event.validation[best_by] for event in told]
+    first = scores.index(max(scores))  # of equals the first
+    assert 0 < first < len(scores) - 1, "the case is too easy"
+    assert sign * result.validation[best_by] == pytest.approx(max(scores), rel=1e-5)
+    assert result.best_epoch == told[first].epoch
+    for k, event in enumerate(told):
+        assert event.best == (scores[k] > max(scores[:k], default=-np.inf))
+    task, test = Task.of(GRAPH), torch.from_numpy(split_nodes(GRAPH, 2))
+    logits = predict(model, GRAPH, Features.of(GRAPH.x))[test.long()]
+    assert result.test == task.score(logits, test)
+
+
+def test_scores_are_what_they_say():
+    """Micro-F1 and loss against their definitions."""
+    graph = labelled(multi_label=True)
+    rng = np.random.default_rng(0)
+    logits = torch.from_numpy(rng.normal(size=(60, 4))).float()
+    nodes = torch.arange(60)
+    found = Task.of(graph).score(logits, nodes)
+    guess, truth = logits.numpy() > 0, np.asarray(graph.y) > 0
+    hits, misses = (guess & truth).sum(), (guess ^ truth).sum()
+    assert found["f1_micro"] == pytest.approx(2 * hits / (2 * hits + misses))
+    p = 1 / (1 + np.exp(-logits.numpy().astype(float)))
+    assert found["loss"] == pytest.approx(-np.log(np.where(truth, p, 1 - p)).mean(), rel=1e-5)
+    single = Task.of(GRAPH).score(logits, nodes)
+    assert single["f1_micro"] == (logits.numpy().argmax(1) == GRAPH.y).mean()
+
+
+def test_patience():
+    _, result, events = trained(epochs=60, lr=0.2, patience=3, best_by="loss")
+    epochs = of_kind(events, EpochEvent)
+    assert len(epochs) == result.best_epoch + 1 + 3 < 60
+
+
+@pytest.mark.parametrize(
+    ("estimator", "every", "wanted"),
+    [
+        ("sgcn", 1, [0, 1, 2, 3, 4, 5, 6]),
+        ("sgcn", 3, [2, 5, 6]),  # and the last epoch
+        ("sgcn", 50, [6]),
+    ],
+)
+def test_evaluate_every(estimator, every, wanted):
+    _, _, events = trained(estimator, epochs=7, evaluate_every=every)
+    assert [event.epoch for event in of_kind(events, ScoreEvent)] == wanted
+
+
+def test_snapshots_give_the_validation_score_for_free(monkeypatch):
+    """No pass of its own in an epoch with a snapshot, except for the last weights and the end."""
+    from sgcn import training
+
+    passes = []
+    monkeypatch.setattr(
+        training, "predict", lambda *a, **k: passes.append(1) or predict(*a, **k)
+    )
+    _, result, events = trained("sgcn++", epochs=5, batch_size=3)  # 10 steps an epoch, K = 10
+    assert len(passes) == 2
+    scores = of_kind(events, ScoreEvent)
+    assert len(scores) == result.snapshots + 1
+    steps = {event.step: event for event in of_kind(events, StepEvent)}
+    assert all(steps[score.step].snapshot for score in scores[:-1])
+
+
+# -- the loop -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sampler", "per_epoch", "steps"),
+    [("neighbor", None, 4), ("neighbor", 1, 1), ("neighbor", 10, 10), ("cluster", 10, 10)],
+)
+def test_batches_per_epoch(sampler, per_epoch, steps):
+    _, result, events = trained(sampler=sampler, batches_per_epoch=per_epoch)
+    assert result.steps == 4 * steps
+    assert [event.step for event in of_kind(events, StepEvent)] == list(range(4 * steps))
+    assert [event.epoch for event in of_kind(events, EpochEvent)] == [0, 1, 2, 3]
+
+
+def test_inductive_training_sees_only_training_nodes():
+    """Other nodes' features may be anything."""
+    other = np.asarray(GRAPH.split) != 0
+    x = np.where(other[:, None], 100.0, GRAPH.x).astype(np.float32)
+    spoilt = labelled(x=x, split=GRAPH.split)
+    last = {"evaluate_every": 100}
+    for estimator in ("sgcn", "sgcn++"):
+        models = [trained(estimator, graph=g, inductive=True, **last)[0] for g in (GRAPH, spoilt)]
+        assert weights(models[0]) == weights(models[1])
+    assert weights(trained(graph=spoilt, **last)[0]) != weights(trained(**last)[0])
+
+
+def test_the_induced_graph():
+    nodes = np.flatnonzero(np.asarray(GRAPH.split) == 0)
+    made, kept = induced(GRAPH, nodes)
+    dense = GRAPH.adjacency().toarray()[np.ix_(nodes, nodes)]
+    np.testing.assert_array_equal(made.adjacency().toarray(), dense)
+    np.testing.assert_array_equal(made.x, GRAPH.x[nodes])
+    np.testing.assert_array_equal(made.y, GRAPH.y[nodes])
+    assert kept.tolist() == nodes.tolist()
+    assert (np.asarray(made.split) == 0).all()
+
+
+OPTIMIZERS = {
+    "adam": "adam",
+    "sgd": "sgd",
+    "rmsprop": "rmsprop",
+    "adamw": "adamw",
+    "by hand": lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9, nesterov=True),
+}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("estimator", ["sgcn", "sgcn++", "anchored"])
+def test_any_optimiser(optimizer, estimator):
+    _, _, events = trained(estimator, optimizer=OPTIMIZERS[optimizer], epochs=12, lr=0.02)
+    losses = [event.loss for event in of_kind(events, EpochEvent)]
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("kind", ["concat", "attention"])
+def test_multi_label(estimator, kind):
+    graph = labelled(multi_label=True)
+    sampler = make_sampler("neighbor")
+    _, result, events = trained(estimator, sampler, kind, graph, epochs=15, lr=0.03)
+    losses = [event.loss for event in of_kind(events, EpochEvent)]
+    assert losses[-1] < 0.9 * losses[0]
+    assert 0.5 < result.test["f1_micro"] <= 1.0
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("sampler", SMALL)
+def test_every_estimator_learns_with_every_sampler(sampler, estimator):
+    """Also with large-batch snapshots, whose tables know some rows only."""
+    for nodes in (None, 0.5):
+        made = make_estimator(estimator, snapshot_nodes=nodes)
+        _, result, _ = trained(made, sampler, epochs=2)
+        assert np.isfinite(list(result.test.values())).all()
+        assert result.snapshots > 0 or not made.takes_snapshots
+
+
+def test_every_default_sampler_learns():
+    graph = labelled(nodes=200)
+    for sampler in SAMPLERS:
+        _, _, events = trained("anchored", make_sampler(sampler), graph=graph, epochs=6)
+        losses = [event.loss for event in of_kind(events, EpochEvent)]
+        assert losses[-1] < losses[0], sampler
+
+
+@pytest.mark.parametrize("table_dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("table_storage", ["memory", "disk"])
+def test_tables_of_every_kind(table_dtype, table_storage, tmp_path, monkeypatch):
+    """On disk they are the same numbers; nothing of them is left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    options = {"table_dtype": table_dtype, "layer_gradients": True}
+    estimator = make_estimator("sgcn++", table_storage=table_storage, **options)
+    model, result, _ = trained(estimator, epochs=6, state=tmp_path / "state")
+    assert np.isfinite(result.test["loss"])
+    assert weights(model) == weights(trained(make_estimator("sgcn++", **options), epochs=6)[0])
+    assert not [path for path in tmp_path.rglob("*") if "table" in path.name]
+
+
+def test_unlabelled_and_missing_nodes():
+    y = np.where(np.arange(60) % 3 == 0, -1, GRAPH.y)
+    _, result, _ = trained(graph=labelled(y=y))
+    assert np.isfinite(result.test["loss"])
+    only_training = labelled(split=np.zeros(60, np.int8))
+    _, result, _ = trained(graph=only_training)
+    assert np.isnan(result.test["loss"])  # there is nothing to score, and it says so
+    assert np.isnan(result.validation["f1_micro"])
+
+
+# -- what goes wrong ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epochs", [1, 5])
+@pytest.mark.parametrize("best_by", ["f1_micro", "loss"])
+@pytest.mark.parametrize("estimator", ["full", "sgcn", "sgcn++", "anchored", "vrgcn"])
+def test_a_huge_learning_rate_ends_with_a_sentence(estimator, best_by, epochs):
+    """Also when only the last step blows up and the next look at the weights is a score."""
+    with pytest.raises(SgcnError, match=r"blew up.*learning rate") as caught:
+        trained(
+            estimator, optimizer="sgd", lr=1e30, epochs=epochs, best_by=best_by, batch_size=30
+        )
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"estimator": "sgcn+++"}, r"did you mean 'sgcn\+\+'"),
+        ({"sampler": "ladis"}, "did you mean 'ladies'"),
+        ({"optimizer": "adm"}, "did you mean 'adam'"),
+        ({"lr": 0.0}, "lr is 0.0"),
+        ({"lr": float("nan")}, "lr is nan"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"batches_per_epoch": 0}, "batches_per_epoch is 0"),
+        ({"best_by": "f2"}, "best_by is 'f2'"),
+        ({"seed": -1}, "seed is -1"),
+        ({"graph": labelled(y=np.full(60, -1))}, "labels no node"),
+        ({"graph": labelled(split=np.ones(60, np.int8))}, "no labelled training nodes"),
+        ({"graph": labelled(x=None)}, "no features"),
+        ({"graph": labelled(y=None)}, "no labels"),
+        ({"graph": labelled(split=None)}, "no split"),
+        ({"graph": labelled(y=np.full(60, -2))}, "y holds -2"),
+        ({"graph": labelled(y=np.full((60, 2), 3))}, "other than 0 and 1"),
+    ],
+)
+def test_bad_input(options, words):
+    with pytest.raises(SgcnError, match=words) as caught:
+        trained(**options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"gap": 0}, "gap is 0"),
+        ({"alpha": 0.9}, "alpha is 0.9"),
+        ({"snapshot_nodes": 0}, "snapshot_nodes is 0"),
+        ({"snapshot_nodes": 1.5}, "snapshot_nodes is 1.5"),
+        ({"forward": "recursiv"}, "forward is 'recursiv'"),
+        ({"gapp": 3}, "did you mean 'gap'"),
+    ],
+)
+def test_bad_estimators(options, words):
+    with pytest.raises(SgcnError, match=words):
+        make_estimator("sgcn++", **options)
+
+
+# -- cost ---------------------------------------------------------------------------------------
+
+BIG = 3000
+
+
+class Largest(TorchDispatchMode):
+    """The most rows that any new tensor has; views of what was there before are not new."""
+
+    def __init__(self, *known: torch.Tensor) -> None:
+        super().__init__()
+        self.known = {tensor.untyped_storage().data_ptr() for tensor in known}
+        self.rows = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        for tensor in out if isinstance(out, (tuple, list)) else [out]:
+            counts = isinstance(tensor, torch.Tensor) and tensor.ndim > 0
+            if counts and tensor.untyped_storage().data_ptr() not in self.known:
+                self.rows = max(self.rows, tensor.shape[0])
+        return out
+
+
+@pytest.fixture(scope="module")
+def big() -> Graph:
+    return labelled(nodes=BIG)
+
+
+@pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if name != "full"])
+@pytest.mark.parametrize("snapshot_nodes", [None, 0.5])
+def test_a_regular_step_copies_no_table(big, estimator, snapshot_nodes):
+    """No tensor of N rows is made between snapshots, whatever the rule."""
+    made = make_estimator(
+        estimator, layer_gradients=True, snapshot_nodes=snapshot_nodes, restart="none"
+    )
+    engine = make_engine(big, made, replace(SMALL["neighbor"], sizes=1))
+    list(drive(engine, 2, size=4))
+    tables = engine.forward_rule.tables + engine.gradient_rule.tables
+    assert bool(tables) == made.takes_snapshots or estimator == "first"
+    key = Key(9)
+    batch = engine.draw(engine.train[:4] if engine.pool is None else engine.pool[:4], key)
+    held = [engine.features.dense, engine.task.labels, *(table.data for table in tables)]
+    held += [table.valid for table in tables if table.valid is not None]
+    with Largest(*held) as largest:
+        engine.regular(batch, key)
+        engine.remember()
+        engine.commit()
+    assert 0 < largest.rows < BIG / 2  # the widest are the neighbours that `vrgcn` reads
+
+
+def test_the_counter_of_rows_counts(big):
+    engine = make_engine(big, "sgcn++")
+    with Largest() as largest:
+        engine.snapshot()
+    assert largest.rows == BIG
+
+
+def test_a_model_of_the_wrong_width():
+    with pytest.raises(RuntimeError):
+        fit(make_model(7, 4), GRAPH, epochs=1)
+
+
+def test_public_names():
+    for name in sgcn.__all__:
+        assert getattr(sgcn, name) is not None
+    assert {"fit", "make_model", "Model", "make_estimator", "Estimator", "ESTIMATORS"} <= set(
+        sgcn.__all__
+    )
