@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from learning import labelled
-from sgcn import runs
+from sgcn import checkpoint, runs, training
 from sgcn.cli import main
 from sgcn.config import make_config, read_toml
 from sgcn.data.synthetic import NAMED
@@ -267,8 +267,18 @@ def stopped(data, tmp_path, monkeypatch) -> Path:
     return out
 
 
-def test_resume(stopped, data, tmp_path):
-    assert main(["train", "--resume", str(stopped), "--quiet"]) == 0
+def test_resume(stopped, data, tmp_path, monkeypatch):
+    first, saved = int((stopped / "state" / "current").read_text().removeprefix("step-")), []
+
+    def save_state(folder, step, *rest):
+        saved.append(step)
+        checkpoint.save_state(folder, step, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "save_state", save_state)
+        assert main(["train", "--resume", str(stopped), "--quiet"]) == 0
+    # The checkpoint that a run came from is not written again: a kill would find neither.
+    assert all(step > first for step in saved)
     assert train(data, tmp_path / "whole", *STOPPED) == 0
     name = "model.safetensors"
     assert (stopped / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

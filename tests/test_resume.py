@@ -16,6 +16,7 @@ import pytest
 
 from learning import labelled
 from sgcn.cli import main
+from sgcn.events import EpochEvent, JsonLines
 
 # What is trained, and how it is stopped, one signal after the other: before the first checkpoint
 # (None), or so many steps after the last one.
@@ -99,6 +100,18 @@ def check_same(run: Path, whole: Path) -> None:
     for name in ("test", "validation", "best_epoch", "steps", "snapshots", "restarts"):
         assert ours[name] == theirs[name]
     assert sorted(p.name for p in run.iterdir()) == sorted(p.name for p in whole.iterdir())
+
+
+def test_metrics_go_on_where_the_checkpoint_was(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("kept\ndropped\ncut sho")
+    sink = JsonLines(path, keep=5)
+    assert sink.size == 5
+    sink.emit(EpochEvent(0, 0, 0.5, None, 1.0))
+    sink.close()
+    kept, event = path.read_text().splitlines()
+    assert kept == "kept"
+    assert json.loads(event)["loss"] == 0.5
 
 
 @pytest.mark.parametrize("name", RUNS)

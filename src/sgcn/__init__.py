@@ -9,6 +9,7 @@ from sgcn.errors import SgcnError
 if TYPE_CHECKING:
     from sgcn.block import Batch, Block
     from sgcn.estimators import ESTIMATORS, Estimator, make_estimator
+    from sgcn.estimators.large_batch import suggest_large_batch
     from sgcn.graph import Graph
     from sgcn.loader import Loader
     from sgcn.nn import Model, make_model
@@ -34,6 +35,7 @@ __all__ = [
     "make_estimator",
     "make_model",
     "make_sampler",
+    "suggest_large_batch",
 ]
 
 _HOME = {
@@ -52,6 +54,7 @@ _HOME = {
     "make_estimator": "sgcn.estimators",
     "make_model": "sgcn.nn",
     "make_sampler": "sgcn.samplers",
+    "suggest_large_batch": "sgcn.estimators.large_batch",
 }
 
 

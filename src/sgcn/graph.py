@@ -109,7 +109,7 @@ class Graph:
         directed: bool = False,
         **options: Any,
     ) -> Graph:
-        """From an edge list, messages going from ``src`` to ``dst``; N is ``nodes`` or max id + 1."""
+        """From an edge list, messages going ``src`` to ``dst``; N is ``nodes`` or max id + 1."""
         src, dst = _numpy(src), _numpy(dst)
         if src.shape != dst.shape or src.ndim != 1:
             raise SgcnError(

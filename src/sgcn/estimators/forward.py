@@ -77,7 +77,7 @@ class _History(ForwardRule):
         norms = []
         for norm, h, old, valid in zip(self.norms, run.h, self.old, self.valid, strict=True):
             growth = h.detach().square() - self.act(old).square()
-            pass
+            growth = growth if valid is None else growth * valid
             norms.append(norm + float(growth.sum()))
         return norms
 

@@ -1,4 +1,4 @@
-"""How large a snapshot must be: the matrix Bernstein bound of the paper's appendix, turned around."""
+"""How large a snapshot must be: the paper's matrix Bernstein bound, turned around."""
 
 from __future__ import annotations
 
