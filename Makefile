@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help test test-slow lint train bench pictures clean
+.PHONY: help test lint train bench pictures clean
 
 help:
 	@grep -E '^## ' Makefile | sed 's/^## //'
@@ -16,11 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 ## make test       set up, lint, type-check and run the tests
 test: lint
-	$(BIN)/python -m pytest
-
-## make test-slow  the tests that take minutes
-test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2
 
 ## make lint       ruff and mypy --strict
 lint: $(STAMP)

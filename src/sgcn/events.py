@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from dataclasses import asdict, dataclass, field
@@ -55,6 +56,17 @@ class EpochEvent:
 Event = StepEvent | ScoreEvent | EpochEvent
 
 
+def to_json(value: Any, indent: int | None = None) -> str:
+    """Strict JSON: a score that does not exist (NaN) is null."""
+
+    def finite(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: finite(inner) for key, inner in part.items()}
+        return None if isinstance(part, float) and not math.isfinite(part) else part
+
+    return json.dumps(finite(value), indent=indent, allow_nan=False)
+
+
 class Sink:
     """Hears every event of a run. Subclasses take what they need; no sink changes the training."""
 
@@ -90,7 +102,7 @@ class JsonLines(Sink):
         return self._file.tell()
 
     def emit(self, event: Event) -> None:
-        self._file.write(json.dumps(asdict(event)) + "\n")
+        self._file.write(to_json(asdict(event)) + "\n")
 
     def close(self) -> None:
         self._file.close()

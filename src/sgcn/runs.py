@@ -19,9 +19,9 @@ from safetensors.torch import load_file
 from sgcn import __version__
 from sgcn.checkpoint import write_tensors, write_text
 from sgcn.config import Config, make_config, read_toml
-from sgcn.data.source import open_data
+from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
-from sgcn.events import JsonLines, Progress, Sink
+from sgcn.events import JsonLines, Progress, Sink, to_json
 from sgcn.graph import Graph
 from sgcn.nn import Model, make_model
 from sgcn.operators import BlockOperator, Operator, Preaggregated
@@ -47,6 +47,8 @@ def is_run(path: Path) -> bool:
 def prepare(config: Config) -> tuple[Config, Graph, Model]:
     """The graph and the fresh model of ``config``, everything checked before any work starts."""
     graph = open_data(config.data, **asdict(config.graph))
+    if is_file(config.data):  # a run may be resumed from another folder
+        config = replace(config, data=str(Path(config.data).resolve()))
     if graph.x is None:
         raise SgcnError(f"{config.data} has no features, expected x with one row for each node")
     values = graph.x.data if hasattr(graph.x, "indptr") else graph.x
@@ -145,7 +147,7 @@ def _train(
 
     draw([out])
     summary = _summary(fitted, config)
-    write_text(out / SUMMARY, json.dumps(summary, indent=1) + "\n")  # last: its presence says done
+    write_text(out / SUMMARY, to_json(summary, indent=1) + "\n")  # last: its presence says done
     return summary
 
 

@@ -15,10 +15,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    import json
-
     import torch
 
+    from sgcn.events import to_json
     from sgcn.inference import predict
     from sgcn.rows import Features
     from sgcn.runs import open_run
@@ -30,4 +29,4 @@ def run(args: argparse.Namespace) -> None:
     for part, name in enumerate(("train", "validation", "test")):
         nodes = torch.from_numpy(split_nodes(graph, part))
         scores[name] = Task.of(graph).score(logits.index_select(0, nodes), nodes)
-    print(json.dumps(scores, indent=1))
+    print(to_json(scores, indent=1))

@@ -16,6 +16,11 @@ from sgcn.graph import Graph
 from sgcn.options import nearest
 
 
+def is_file(name: str) -> bool:
+    """Whether ``name`` is a path, and not one of the names that stand for a graph."""
+    return name not in NAMED
+
+
 def open_data(name: str, **options: Any) -> Graph:
     """The graph called ``name``; ``options`` are those of P (normalization, self_loops)."""
     path = Path(name)
