@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -228,7 +229,7 @@ class Graph:
             f"{self.normalization}{' + self-loops' if self.self_loops else ''})"
         )
 
-    @property
+    @cached_property
     def propagation(self) -> Propagation:
         """P as kernels take it."""
         values = self.values if self.values is not None else np.empty(0, np.float32)

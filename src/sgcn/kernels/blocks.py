@@ -455,6 +455,37 @@ def ladies_sources(
     return _gather_draws(rows if keep else rows[:0], drawn, size, law, total, position)
 
 
+# Another stream: numbers that made the first attempt fail are not random any more.
+_FRESH = np.uint64(0x5851F42D4C957F2D)
+
+
+@njit(nogil=True, cache=True)
+def ladies_block(
+    p: Any,
+    rows: Any,
+    size: int,
+    keep: bool,
+    stream: Any,
+    position: Any,
+    member: Any,
+    mass: Any,
+    sums: Any,
+    peaks: Any,
+) -> Any:
+    """LADIES' block in one call: between two kernels a thread would have to wait for the GIL."""
+    src, counts, total = ladies_draws(p, rows, size, keep, stream, position, sums, peaks)
+    if total < 0.0:
+        src, factor = ladies_sources(p, rows, size, keep, stream ^ _FRESH, position, mass)
+    else:
+        factor = np.ones(len(src), np.float32)
+    indptr, indices, weights, dst_in_src = restricted_block(
+        p, rows, src, factor, member, position
+    )
+    if total >= 0.0:
+        weigh_draws(indptr, indices, weights, counts, size, total, p.loops)
+    return indptr, indices, weights, src, dst_in_src
+
+
 @njit(nogil=True, cache=True)
 def alias_table(law: Any) -> Any:
     """Walker's alias table of a probability vector: one draw costs two look-ups."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from sgcn.kernels.blocks import law_sources, restricted_block
 from sgcn.kernels.random import uniform
 
 
@@ -114,6 +115,21 @@ def reweight_nodes(
             if other != k:
                 weights[e] *= np.float32(counts[other] * kept[k] / (draws * law[other] * rest))
     return kept
+
+
+@njit(nogil=True, cache=True)
+def node_block(
+    p: Any, law: Any, threshold: Any, alias: Any, size: int, stream: Any, position: Any, member: Any
+) -> Any:
+    """The node variant in one call: P on the nodes drawn, weighted, and every node's chance."""
+    nobody = np.empty(0, np.int32)
+    nodes, factor = law_sources(law, threshold, alias, nobody, size, stream, position)
+    ones = np.ones(len(nodes), np.float32)
+    indptr, indices, weights, places = restricted_block(p, nodes, nodes, ones, member, position)
+    mine = law[nodes]
+    counts = np.rint(factor * size * mine)
+    kept = reweight_nodes(indptr, indices, weights, counts, mine, size)
+    return indptr, indices, weights, nodes, places, kept
 
 
 @njit(nogil=True, cache=True)

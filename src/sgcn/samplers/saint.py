@@ -63,14 +63,17 @@ class Saint(Sampler):
 
     def _nodes(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
         law = ColumnLaw.of(graph)
-        nodes, factor = law.draw(graph, np.empty(0, np.int32), self.size, stream)
-        p = law.law[nodes]
-        counts = np.rint(factor * self.size * p)
-        block = _induced(graph, nodes)
-        inclusion = kernels.reweight_nodes(
-            block.indptr, block.indices, block.weights, counts, p, self.size
+        indptr, indices, weights, nodes, places, inclusion = kernels.node_block(
+            graph.propagation,
+            law.law,
+            law.threshold,
+            law.alias,
+            self.size,
+            stream,
+            scratch.position(graph),
+            scratch.member(graph),
         )
-        return block, inclusion
+        return Block(indptr, indices, weights, nodes, nodes, places), inclusion
 
     def _edges(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
         p = graph.propagation
