@@ -30,6 +30,7 @@ class Operator(ABC):
     def aggregate(self, h: Tensor | Rows) -> Tensor:
         """M h. Of a constant it is computed once: the passes of a step share it."""
         if h.requires_grad:
+            # torch leaves Function.apply untyped.
             product: Tensor = _Aggregate.apply(h, self)  # type: ignore[no-untyped-call]
             return product
         if not self.shared:
@@ -84,7 +85,7 @@ class BlockOperator(Operator):
         self.shape = block.shape
         self.edges = block.edges
 
-    @cached_property
+    @cached_property  # a property where the base declares a variable: read-only is enough
     def places(self) -> Tensor | None:  # type: ignore[override]
         block = self.block
         if block.src is block.dst:
@@ -134,8 +135,9 @@ class BlockOperator(Operator):
 
     def _times_transposed(self, g: Tensor) -> Tensor:
         if g.device.type != "cpu":
-            parts = tuple(torch.from_numpy(part) for part in self._transposed)
-            return _device_product(parts, (self.shape[1], self.shape[0]), g)  # type: ignore[arg-type]
+            indptr, indices, values = (torch.from_numpy(part) for part in self._transposed)
+            turned = (self.shape[1], self.shape[0])
+            return _device_product((indptr, indices, values), turned, g)
         out = torch.empty(self.shape[1], g.shape[1])
         kernels.spmm(*self._transposed, g.numpy(), out.numpy())
         return out

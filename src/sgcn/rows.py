@@ -87,6 +87,7 @@ class Rows:
     def __matmul__(self, weight: Tensor) -> Tensor:
         if self.features.dense is not None:
             return self.dense() @ weight
+        # torch leaves Function.apply untyped.
         product: Tensor = _SparseTimes.apply(weight, self)  # type: ignore[no-untyped-call]
         return product
 

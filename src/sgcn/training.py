@@ -364,6 +364,7 @@ def make_optimizer(optimizer: Optimizer, model: Model, lr: float) -> torch.optim
             f"optimizer is {optimizer!r}, expected adam, sgd or another name of torch.optim in "
             f"small letters{nearest(optimizer, known)}"
         )
+    # Every optimiser takes lr, their common base class does not.
     made: torch.optim.Optimizer = known[optimizer](model.parameters(), lr=lr)  # type: ignore[call-arg]
     return made
 

@@ -116,6 +116,7 @@ def make_model(
         stack, width = [], features
         for size in sizes:
             stack.append(LAYERS[layer](width, size, bias=bias))
+            # A Module types its attributes as tensors or modules; a width is a plain int.
             width = int(stack[-1].width)  # type: ignore[arg-type]
         head = nn.Linear(width, classes)
     return Model(stack, head, activation=activation, dropout=dropout)
