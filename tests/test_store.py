@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tracemalloc
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 from helpers import digest, zoo_graph
 from sgcn import Graph, Key, SgcnError, make_sampler
 from sgcn.data import store
+from sgcn.data.draft import Draft
 
 ARRAYS = ("indptr", "indices", "values", "row", "col")
 
@@ -202,30 +204,30 @@ def test_a_file_is_not_a_graph(tmp_path):
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """`np.save` writes three files, half of a fourth, and fails."""
+    """Three arrays are written, half of a fourth, and then the disk is full."""
     calls = []
-    save = np.save
+    stream = Draft.stream
 
-    def failing(file, array, **options):
-        calls.append(file)
+    def failing(draft, name, shape, dtype, parts):
+        calls.append(name)
         if len(calls) > 3:
-            file.write_bytes(b"half")
-            raise OSError("no space left on device")
-        save(file, array, **options)
+            (draft.folder / f"{name}.npy").write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "no space left on device")
+        stream(draft, name, shape, dtype, parts)
 
-    monkeypatch.setattr(np, "save", failing)
+    monkeypatch.setattr(Draft, "stream", failing)
     return calls
 
 
 def test_nothing_half_written_remains(tmp_path, full_disk):
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(SgcnError, match="no space left"):
         zoo_graph("weighted").save(tmp_path / "graph")
     assert len(full_disk) == 4
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_overwrite_leaves_the_old_graph(saved, full_disk):
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(SgcnError, match="no space left"):
         zoo_graph("hub").save(saved, overwrite=True)
     assert [path.name for path in saved.parent.iterdir()] == ["graph"]
     assert len(Graph.open(saved, verify=True)) == 60

@@ -18,6 +18,7 @@ from sgcn.options import (
     one_of,
     option,
     optional,
+    parse_value,
     per_layer,
     real,
     whole,
@@ -44,6 +45,7 @@ class ModelOptions(Options):
     widths: int | tuple[int, ...] = option(128, per_layer(), "width of the layers")
     activation: str = option("elu", one_of(*ACTIVATIONS), "after every layer")
     bias: bool = option(False, flag(), "layers have a bias, which lags in history tables")
+    head: bool = option(True, flag(), "a dense layer after the graph layers gives the logits")
     dropout: float = option(0.0, real(0.0), "share of inputs dropped, the same in both passes")
 
 
@@ -180,14 +182,10 @@ def put(values: dict[str, Any], assignments: Iterable[str]) -> None:
             raise SgcnError(
                 f"--set got {text!r}, expected section.key=value, like sampler.sizes=10"
             )
-        try:
-            parsed = tomllib.loads(f"value = {value.strip()}")["value"]
-        except tomllib.TOMLDecodeError:
-            parsed = value.strip()
         table = values.setdefault(section, {})
         if not isinstance(table, dict):
             raise SgcnError(f"{section} is {table!r}, expected a table of options")
-        table[name] = parsed
+        table[name] = parse_value(value)
 
 
 def _toml(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -126,3 +127,32 @@ def build(
                 f"{', '.join(known) or 'none'}{nearest(key, known)}"
             )
     return registry[name](**values)
+
+
+def parse_value(text: str) -> Any:
+    """What a user typed: a TOML value, or else a plain word."""
+    try:
+        return tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
+    """Options from ``key=value`` texts."""
+    values = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise SgcnError(f"--set got {text!r}, expected key=value")
+        values[key.strip()] = parse_value(value)
+    return values
+
+
+def page(name: str, summary: str, kind: type[Options]) -> str:
+    """A name, its summary and its options, for people to read."""
+    lines = [f"{name}: {summary}"]
+    for option, default, words, help in kind.described():
+        shown = str(default).lower() if isinstance(default, bool | None) else default
+        lines.append(f"  {f'{option} = {shown}':<26}{help}")
+        lines.append(f"  {'':<26}{words}")
+    return "\n".join(lines if len(lines) > 1 else [*lines, "  (no options)"])

@@ -8,10 +8,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sgcn.samplers import Sampler
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,18 +15,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn.options import known_name
+    from sgcn.options import known_name, page
     from sgcn.samplers import SAMPLERS
 
     for name in args.names:
         known_name("sampler", name, SAMPLERS)
-    print("\n\n".join(_page(SAMPLERS[name]) for name in args.names or SAMPLERS))
-
-
-def _page(kind: type[Sampler]) -> str:
-    lines = [f"{kind.name}: {kind.summary}"]
-    for option, default, words, help in kind.described():
-        shown = str(default).lower() if isinstance(default, bool | None) else default
-        lines.append(f"  {f'{option} = {shown}':<26}{help}")
-        lines.append(f"  {'':<26}{words}")
-    return "\n".join(lines if len(lines) > 1 else [*lines, "  (no options)"])
+    chosen = [SAMPLERS[name] for name in args.names or SAMPLERS]
+    print("\n\n".join(page(kind.name, kind.summary, kind) for kind in chosen))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 import zlib
 from pathlib import Path
@@ -17,12 +16,11 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from sgcn.data.draft import Draft
+from sgcn.data.layout import FORMAT, HEADER, VERSION
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 
-FORMAT = "sgcn-graph"
-VERSION = 1
-HEADER = "header.json"
 _DTYPES = {"indptr": "int64", "indices": "int32", "values": "float32", "row": "float32",
            "col": "float32", "split": "int8"}  # fmt: skip
 _REQUIRED = ("indptr", "indices", "row", "col")
@@ -30,70 +28,24 @@ _REQUIRED = ("indptr", "indices", "row", "col")
 
 def save(graph: Graph, path: Path, *, overwrite: bool = False) -> None:
     """Write ``graph`` to a temporary directory beside ``path`` and rename it."""
-    if path.exists() and not (overwrite and is_graph(path)):
-        raise SgcnError(f"{path} exists already, expected a new directory: choose another name")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "nodes": len(graph),
-            "directed": graph.directed,
-            "normalization": graph.normalization,
-            "self_loops": graph.self_loops,
-            "arrays": {
-                name: _write(made, name, array) for name, array in _arrays(graph).items()
-            },
-        }
+    with Draft(path, overwrite=overwrite) as draft:
+        for name, array in _rows(graph).items():
+            draft.write(name, array)
         if is_sparse(graph.x):
-            header["x_shape"] = list(graph.x.shape)
-        (made / HEADER).write_text(json.dumps(header, indent=1) + "\n")
-        made.chmod(0o755)
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-            os.replace(path, old / "old")
-            os.replace(made, path)
-            shutil.rmtree(old)
-        else:
-            os.replace(made, path)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+            draft.header["x_shape"] = list(graph.x.shape)
+        draft.finish(graph)
 
 
-def is_graph(path: Path) -> bool:
-    """Whether ``path`` is a directory that `save` wrote."""
-    return (path / HEADER).is_file()
-
-
-def _arrays(graph: Graph) -> dict[str, Any]:
+def _rows(graph: Graph) -> dict[str, Any]:
+    """Features, labels and split: what a node has beside its edges."""
     x = graph.x
     features = (
         {"x_indptr": x.indptr, "x_indices": x.indices, "x_data": x.data}
         if is_sparse(x)
         else {"x": x}
     )
-    arrays = {
-        "indptr": graph.indptr,
-        "indices": graph.indices,
-        "values": graph.values,
-        "row": graph.row,
-        "col": graph.col,
-        **features,
-        "y": graph.y,
-        "split": graph.split,
-    }
-    return {name: array for name, array in arrays.items() if array is not None}
-
-
-def _write(folder: Path, name: str, array: Any) -> dict[str, Any]:
-    array = np.ascontiguousarray(array)
-    np.save(folder / f"{name}.npy", array, allow_pickle=False)
-    return {
-        "dtype": str(array.dtype),
-        "shape": list(array.shape),
-        "crc32": zlib.crc32(memoryview(array).cast("B") if array.size else b""),
-    }
+    rows = {**features, "y": graph.y, "split": graph.split}
+    return {name: array for name, array in rows.items() if array is not None}
 
 
 def open_graph(path: Path, *, verify: bool = False) -> Graph:

@@ -9,22 +9,22 @@ from numba import njit, prange
 
 
 @njit(nogil=True, cache=True)
-def scatter_edges(rows: Any, cols: Any, n: int, both: bool, drop_loops: bool) -> Any:
-    """Counting sort of the edges by row; with ``both`` every edge also in the other direction."""
-    indptr = np.zeros(n + 1, np.int64)
+def count_edges(degrees: Any, rows: Any, cols: Any, both: bool, drop_loops: bool) -> None:
+    """Add a part of an edge list to the length of every row."""
     for e in range(len(rows)):
         i, j = rows[e], cols[e]
-        if i == j:
-            if not drop_loops:
-                indptr[i + 1] += 1
-            continue
-        indptr[i + 1] += 1
-        if both:
-            indptr[j + 1] += 1
-    for i in range(n):
-        indptr[i + 1] += indptr[i]
-    indices = np.empty(indptr[n], np.int32)
-    cursor = indptr[:-1].copy()
+        if i != j:
+            degrees[i] += 1
+            degrees[j] += both
+        elif not drop_loops:
+            degrees[i] += 1
+
+
+@njit(nogil=True, cache=True)
+def place_edges(
+    indices: Any, cursor: Any, rows: Any, cols: Any, both: bool, drop_loops: bool
+) -> None:
+    """Put the columns of a part of an edge list where ``cursor`` says, and move it on."""
     for e in range(len(rows)):
         i, j = rows[e], cols[e]
         if i == j and drop_loops:
@@ -34,6 +34,17 @@ def scatter_edges(rows: Any, cols: Any, n: int, both: bool, drop_loops: bool) ->
         if both and i != j:
             indices[cursor[j]] = i
             cursor[j] += 1
+
+
+@njit(nogil=True, cache=True)
+def scatter_edges(rows: Any, cols: Any, n: int, both: bool, drop_loops: bool) -> Any:
+    """Counting sort of the edges by row; with ``both`` every edge also in the other direction."""
+    indptr = np.zeros(n + 1, np.int64)
+    count_edges(indptr[1:], rows, cols, both, drop_loops)
+    for i in range(n):
+        indptr[i + 1] += indptr[i]
+    indices = np.empty(indptr[n], np.int32)
+    place_edges(indices, indptr[:-1].copy(), rows, cols, both, drop_loops)
     return indptr, indices
 
 

@@ -1,0 +1,40 @@
+"""Turn a graph in a published format into a graph directory.
+
+examples:
+  sgcn data import graphsaint Flickr --out flickr
+  sgcn data import graphsaint Reddit --out reddit --set standardise=false
+  sgcn data import --formats        every format with its options
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("format", nargs="?", metavar="FORMAT", help="see --formats")
+    parser.add_argument("source", nargs="?", metavar="SOURCE", help="a folder or a file")
+    parser.add_argument("--out", metavar="DIR", help="the graph directory to write")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", action="extend",
+                        help="options of the format")  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="replace an older graph at --out")
+    parser.add_argument("--formats", action="store_true", help="list the formats and stop")
+
+
+def run(args: argparse.Namespace) -> None:
+    from sgcn.data.importers import IMPORTERS, import_graph
+    from sgcn.errors import SgcnError
+    from sgcn.options import page, parse_settings
+
+    if args.formats:
+        print("\n\n".join(page(kind.name, kind.summary, kind) for kind in IMPORTERS.values()))
+        return
+    for name in ("format", "source", "out"):
+        if getattr(args, name) is None:
+            raise SgcnError(
+                f"{name} is missing, expected `sgcn data import FORMAT SOURCE --out DIR`"
+            )
+    graph = import_graph(
+        args.format, args.source, args.out, overwrite=args.force, **parse_settings(args.set)
+    )
+    print(f"{args.out}: {graph}")

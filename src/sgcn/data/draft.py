@@ -1,0 +1,210 @@
+"""`Draft`: a graph directory in the making, for graphs that need not fit in memory.
+
+Arrays are files from their first byte on and are checked and summed while they pass. The directory
+has a temporary name until it is whole; whatever goes wrong before, nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.data.layout import FORMAT, HEADER, VERSION, is_graph
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.kernels import csr
+
+#: Entries that pass at a time: large enough for bulk speed, small beside any array worth streaming.
+CHUNK = 1 << 21
+
+
+def chunks(rows: int, width: int = 1) -> Iterator[slice]:
+    """Slices over ``rows`` rows, about `CHUNK` entries each."""
+    step = max(1, CHUNK // max(width, 1))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+class Draft:
+    """``with Draft(path) as draft:`` write the arrays, then `finish`; the directory then appears.
+
+    ``x``, ``y`` and ``split`` are rows in the order of nodes; edges come from `edges` or `csr`.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
+        if path.exists() and not (overwrite and is_graph(path)):
+            raise SgcnError(f"{path} exists already, expected a new directory: choose another name")
+        self.path = path
+        self.arrays: dict[str, dict[str, Any]] = {}
+        self.header: dict[str, Any] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise SgcnError(
+                f"{self.path} cannot be written ({error.strerror}), expected room for the whole "
+                "graph: free some or choose another place"
+            ) from None
+
+    # -- arrays ---------------------------------------------------------------------------------
+
+    def write(self, name: str, array: Any) -> None:
+        """A whole array."""
+        array = np.ascontiguousarray(array)
+        self.stream(name, array.shape, array.dtype, (array,))
+
+    def stream(self, name: str, shape: tuple[int, ...], dtype: Any, parts: Iterable[Any]) -> None:
+        """An array whose rows arrive in parts; together they must have ``shape``."""
+        dtype = np.dtype(dtype)
+        crc, rows = 0, 0
+        with (self.folder / f"{name}.npy").open("wb") as file:
+            np.lib.format.write_array_header_1_0(
+                file,
+                {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False,
+                 "shape": shape},
+            )  # fmt: skip
+            for part in parts:
+                part = np.ascontiguousarray(part, dtype)
+                if part.size:
+                    data = part.reshape(-1).view(np.uint8).data
+                    crc = zlib.crc32(data, crc)
+                    file.write(data)
+                rows += len(part)
+        if rows != shape[0]:
+            raise SgcnError(f"{name} has {rows} rows, expected {shape[0]}, one for each node")
+        self.arrays[name] = {"dtype": str(dtype), "shape": list(shape), "crc32": crc}
+
+    # -- edges ----------------------------------------------------------------------------------
+
+    def edges(
+        self,
+        parts: Iterable[tuple[Any, Any]],
+        nodes: int | None = None,
+        *,
+        directed: bool = False,
+    ) -> Graph:
+        """The topology of an edge list whose (src, dst) arrive in parts, whole numbers >= 0.
+
+        The parts wait on disk until N is known; memory then holds the sorted rows and no more.
+        Without ``nodes``, N is the largest id + 1.
+        """
+        spool = self.folder / "edges"
+        most, count, lengths = -1, 0, list[int]()
+        with spool.open("wb") as file:
+            for src, dst in parts:
+                pair = np.stack((_ids(dst, nodes, count), _ids(src, nodes, count)))
+                if pair.size:
+                    most = max(most, int(pair.max()))
+                    lengths.append(pair.shape[1])
+                    pair.tofile(file)
+                    count += pair.shape[1]
+        n = most + 1 if nodes is None else nodes
+        if n < 1:
+            raise SgcnError("the graph is empty, expected at least one node")
+
+        degrees = np.zeros(n, np.int64)
+        for rows, cols in _pairs(spool, lengths):
+            csr.count_edges(degrees, rows, cols, not directed, True)
+        indptr = np.zeros(n + 1, np.int64)
+        np.cumsum(degrees, out=indptr[1:])
+        indices = np.empty(indptr[-1], np.int32)
+        cursor = indptr[:-1].copy()
+        for rows, cols in _pairs(spool, lengths):
+            csr.place_edges(indices, cursor, rows, cols, not directed, True)
+        spool.unlink()
+        kept = csr.sort_many_rows(indptr, indices)
+        indptr = csr.compact_rows(indptr, indices, kept)
+        return Graph(indptr, indices[: indptr[-1]], directed=directed)
+
+    def csr(self, indptr: Any, indices: Any, *, directed: bool = False) -> Graph:
+        """The topology of CSR arrays: themselves where they are sorted and symmetric already."""
+        sound = csr.rows_are_sorted(indptr, indices) and (
+            directed or csr.is_symmetric(indptr, indices)
+        )
+        if sound and not csr.count_self_loops(indptr, indices):
+            return Graph(indptr, indices, directed=directed)
+        n = len(indptr) - 1
+
+        def parts() -> Iterator[tuple[Any, Any]]:
+            for part in chunks(len(indices)):
+                entries = np.arange(part.start, part.stop)
+                yield indices[part], np.searchsorted(indptr, entries, "right") - 1
+
+        return self.edges(parts(), n, directed=directed)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def finish(self, graph: Graph) -> Graph:
+        """Add the topology and P of ``graph``, give the directory its name, and open it."""
+        from sgcn.data.store import open_graph
+
+        n = len(graph)
+        for name in ("x", "y", "split"):
+            shape = self.arrays.get(name, {"shape": [n]})["shape"]
+            if shape[0] != n:
+                raise SgcnError(f"{name} has {shape[0]} rows, expected {n}, one for each node")
+        for name in ("indptr", "indices", "values", "row", "col"):
+            if getattr(graph, name) is not None:
+                self.write(name, getattr(graph, name))
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "nodes": n,
+            "directed": graph.directed,
+            "normalization": graph.normalization,
+            "self_loops": graph.self_loops,
+            "arrays": self.arrays,
+            **self.header,
+        }
+        (self.folder / HEADER).write_text(json.dumps(header, indent=1) + "\n")
+        self.folder.chmod(0o755)
+        if self.path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
+            os.replace(self.path, old / "old")
+            os.replace(self.folder, self.path)
+            shutil.rmtree(old)
+        else:
+            os.replace(self.folder, self.path)
+        return open_graph(self.path)
+
+
+def _pairs(spool: Path, lengths: list[int]) -> Iterator[npt.NDArray[np.int32]]:
+    with spool.open("rb") as file:
+        for length in lengths:
+            yield np.fromfile(file, np.int32, 2 * length).reshape(2, length)
+
+
+def _ids(ids: Any, nodes: int | None, before: int) -> npt.NDArray[np.int32]:
+    """Checked ids; ``before`` edges came earlier, so that a bad one can be named."""
+    ids = np.asarray(ids)
+    if ids.dtype.kind not in "iu" and ids.size:
+        raise SgcnError(f"the edges hold {ids.dtype} values, expected whole node ids")
+    limit = np.iinfo(np.int32).max if nodes is None else nodes
+    bad = (ids < 0) | (ids >= limit)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise SgcnError(
+            f"edge {before + first} names node {ids[first]}, expected ids from 0 to {limit - 1}"
+        )
+    single: npt.NDArray[np.int32] = ids.astype(np.int32, copy=False)
+    return single

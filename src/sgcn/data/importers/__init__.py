@@ -1,0 +1,56 @@
+"""Graphs that others saved: one file a format, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sgcn.data.draft import Draft
+from sgcn.data.importers.base import Importer
+from sgcn.data.importers.dgl import Dgl
+from sgcn.data.importers.edgelist import EdgeList
+from sgcn.data.importers.graphsage import GraphSage
+from sgcn.data.importers.graphsaint import GraphSaint
+from sgcn.data.importers.networkx import NetworkX
+from sgcn.data.importers.ogb import Ogb
+from sgcn.data.importers.planetoid import Planetoid
+from sgcn.data.importers.pyg import Pyg
+from sgcn.data.importers.scipy import Scipy
+from sgcn.options import build
+
+if TYPE_CHECKING:
+    from sgcn.graph import Graph
+
+IMPORTERS: dict[str, type[Importer]] = {
+    kind.name: kind
+    for kind in (
+        GraphSaint,
+        GraphSage,
+        Planetoid,
+        Ogb,
+        Pyg,
+        Dgl,
+        NetworkX,
+        Scipy,
+        EdgeList,
+    )
+}  # fmt: skip
+
+
+def make_importer(format: str, options: Mapping[str, Any]) -> Importer:
+    """The importer called ``format`` with ``options``."""
+    importer: Importer = build("format", IMPORTERS, format, options)
+    return importer
+
+
+def import_graph(
+    format: str, source: str | Path, out: str | Path, *, overwrite: bool = False, **options: Any
+) -> Graph:
+    """Read ``source``, which is in ``format``, write a graph directory ``out``, and open it.
+
+    Large arrays pass through memory in parts; ``out`` appears whole or not at all.
+    """
+    importer = make_importer(format, options)
+    with Draft(Path(out), overwrite=overwrite) as draft:
+        return importer.read(Path(source), draft)
