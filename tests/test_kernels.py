@@ -6,15 +6,18 @@ import inspect
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import TINY, graphs, power_law, streams
 from sgcn import Graph
-from sgcn.kernels import blocks, csr, random, reference, subgraphs
+from sgcn.kernels import blocks, csr, describe, random, reference, subgraphs, synthetic
 
 ULP = 2.0**-23  # of float32, relative
 SORTING = ("sort_rows", "sort_many_rows", "compact_rows")  # together they are `sorted_rows`
+
+PLACING = ("count_edges", "place_edges")  # together they are `scatter_edges`
 
 COMPOSED = ("ladies_block", "node_block")  # calls of kernels that have twins, one after another
 
@@ -44,11 +47,11 @@ def assert_same(kernel, twin, ulps: int = 4) -> None:
 
 def test_every_kernel_has_a_twin():
     twins = {name for name, _ in inspect.getmembers(reference, inspect.isfunction)}
-    for module in (blocks, csr, random, subgraphs):
+    for module in (blocks, csr, describe, random, subgraphs, synthetic):
         for name, kernel in vars(module).items():
             own = getattr(kernel, "__module__", None) == module.__name__
             if own and hasattr(kernel, "py_func") and not name.startswith("_"):
-                assert name in {*twins, *SORTING, *COMPOSED}, name
+                assert name in {*twins, *SORTING, *PLACING, *COMPOSED}, name
 
 
 # -- random.py ----------------------------------------------------------------------------------
@@ -125,14 +128,14 @@ def test_square_sums(graph):
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
 
 
-@given(graphs(), data, sizes, st.booleans(), streams)
-def test_ladies_draws(graph, data, size, keep, stream):
+@given(graphs(), data, sizes, st.booleans(), st.booleans(), streams)
+def test_ladies_draws(graph, data, size, keep, stratified, stream):
     """The two ways to LADIES' law give one factor to a column drawn as often."""
     rows, position, p = some_nodes(data.draw, graph), positions(graph), graph.propagation
     src, counts, total = blocks.ladies_draws(
-        p, rows, size, keep, stream, position, *blocks.square_sums(p)
+        p, rows, size, keep, stratified, stream, position, *blocks.square_sums(p)
     )
-    twin = reference.ladies_draws(p, rows, size, keep, stream)
+    twin = reference.ladies_draws(p, rows, size, keep, stratified, stream)
     assert_same([src, counts], twin[:2])
     np.testing.assert_allclose(total, twin[2], rtol=1e-12)
     assert (position == -1).all()
@@ -158,18 +161,18 @@ def test_ladies_draws_gives_up_where_only_the_rows_themselves_are_left():
     graph = Graph.from_edges([0, 1], [1, 2], [1.0, 1e-4])
     p, rows = graph.propagation, np.array([0, 1], np.int32)
     sums = blocks.square_sums(p)
-    draw = (p, rows, 4, True, np.uint64(5))
+    draw = (p, rows, 4, True, False, np.uint64(5))
     *_, total = blocks.ladies_draws(*draw, positions(graph), *sums)
     assert total == reference.ladies_draws(*draw)[2] == -1.0
 
 
-@given(graphs(), data, sizes, st.booleans(), streams)
-def test_ladies_sources(graph, data, size, keep, stream):
+@given(graphs(), data, sizes, st.booleans(), st.booleans(), streams)
+def test_ladies_sources(graph, data, size, keep, stratified, stream):
     rows, position, mass = some_nodes(data.draw, graph), positions(graph), np.zeros(len(graph))
     p = graph.propagation
     assert_same(
-        blocks.ladies_sources(p, rows, size, keep, stream, position, mass),
-        reference.ladies_sources(p, rows, size, keep, stream),
+        blocks.ladies_sources(p, rows, size, keep, stratified, stream, position, mass),
+        reference.ladies_sources(p, rows, size, keep, stratified, stream),
     )
     assert (position == -1).all()
     assert not mass.any()
@@ -353,4 +356,75 @@ def test_weighted_degrees(graph):
         csr.weighted_degrees(graph.indptr, values),
         reference.weighted_degrees(graph.indptr, values),
         rtol=1e-12,
+    )
+
+
+# -- describe.py --------------------------------------------------------------------------------
+
+
+@given(graphs())
+def test_components(graph):
+    wanted = reference.components(graph.indptr, graph.indices)
+    assert_same([describe.components(graph.indptr, graph.indices)], [wanted])
+
+
+@given(graphs(), data)
+def test_labels_along_edges(graph, data):
+    n = len(graph)
+    y = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n)))
+    assert_same(
+        describe.same_classes(graph.indptr, graph.indices, y),
+        reference.same_classes(graph.indptr, graph.indices, y),
+    )
+    sets = np.stack([y < 1, y > 0], 1).astype(np.uint8)
+    sets[y == 2] = 0
+    total, count = describe.shared_labels(graph.indptr, graph.indices, sets)
+    wanted = reference.shared_labels(graph.indptr, graph.indices, sets)
+    np.testing.assert_allclose(total, wanted[0], rtol=1e-12)
+    assert_same([count], [wanted[1]])
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, -0.0, 1.5, -3.0]), min_size=3, max_size=3)))
+def test_row_hashes(rows):
+    x = np.array(rows, np.float32).reshape(-1, 3)
+    words, sign = x.view(np.uint32), np.uint64(1 << 31)
+    wanted = reference.row_hashes(words, sign)
+    assert_same([describe.row_hashes(words, sign)], [wanted])
+    matrix = sp.csr_array(x)
+    parts = (matrix.indptr, matrix.indices, matrix.data.view(np.uint32), sign)
+    assert_same([describe.sparse_row_hashes(*parts)], [wanted])
+    assert_same([reference.sparse_row_hashes(*parts)], [wanted])
+
+
+# -- synthetic.py -------------------------------------------------------------------------------
+
+
+@given(streams, st.integers(1, 4), st.integers(0, 100), st.floats(0, 1))
+def test_edges_are_drawn_absorbed_and_made_rows(stream, communities, first, homophily):
+    n = 12
+    bounds = np.arange(communities + 1) * n // communities
+    order = random.permutation(n, stream)
+    codes = np.empty(20, np.int64)
+    args = (first, stream, order, bounds, homophily, 0.05, 0.4)
+    synthetic.draw_edges(codes, *args)
+    assert_same([codes], [reference.draw_edges(codes, *args)])
+
+    codes[:8].sort()
+    have = synthetic.absorb_edges(codes[:8], 0)
+    codes = np.concatenate([codes[:have], np.sort(codes[8:])])
+    wanted = reference.absorb_edges(codes, have)
+    count = synthetic.absorb_edges(codes, have)
+    assert_same([codes[:count]], [wanted])
+    for pieces in (1, 3):
+        assert_same(
+            synthetic.rows_of_edges(wanted, n, pieces), reference.rows_of_edges(wanted, n, pieces)
+        )
+
+
+@given(streams, st.floats(0, 2), st.floats(0, 2))
+def test_noisy_rows(stream, scale, noise):
+    centres = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    args = (centres, np.array([0, 1, 1, 0], np.int32), scale, noise, stream)
+    np.testing.assert_allclose(
+        synthetic.noisy_rows(*args), reference.noisy_rows(*args), rtol=1e-5, atol=1e-5
     )

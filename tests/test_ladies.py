@@ -20,7 +20,7 @@ def test_drawing_entries_draws_columns_by_their_squares(name, keep):
     mass = (propagation_of(graph)[rows] ** 2).sum(axis=0)
     mass[rows if keep else []] = 0.0
     src, counts, _ = blocks.ladies_draws(
-        p, rows, 200_000, keep, Key(3).stream(1), np.full(len(graph), -1, np.int32),
+        p, rows, 200_000, keep, False, Key(3).stream(1), np.full(len(graph), -1, np.int32),
         *blocks.square_sums(p),
     )  # fmt: skip
     observed, expected = np.zeros(len(graph)), 200_000 * mass / mass.sum()
@@ -39,7 +39,7 @@ def test_rows_that_see_little_but_each_other_are_unbiased_too():
     seeds = np.array([0, 1])
     p, rows = graph.propagation, seeds.astype(np.int32)
     total = blocks.ladies_draws(
-        p, rows, 3, True, np.uint64(1), np.full(4, -1, np.int32), *blocks.square_sums(p)
+        p, rows, 3, True, True, np.uint64(1), np.full(4, -1, np.int32), *blocks.square_sums(p)
     )[2]
     assert total == -1.0  # the second way is taken
     sampler = make_sampler("ladies", sizes=3, weighting="unbiased")
@@ -47,3 +47,25 @@ def test_rows_that_see_little_but_each_other_are_unbiased_too():
     P = propagation_of(graph)[seeds]
     assert z_test(moments.total[seeds], moments.squares[seeds], 2_000, P) > LEVEL
     assert z_test(1.1 * moments.total[seeds], moments.squares[seeds], 2_000, P) < LEVEL
+
+
+def test_stratified_draws_give_every_row_its_share():
+    """Stars that share no neighbour: what falls on a star is what falls on its centre's row."""
+    stars, leaves = 6, np.array([1, 2, 4, 8, 16, 32])
+    src = np.repeat(np.arange(stars), leaves)
+    graph = Graph.from_edges(src, stars + np.arange(len(src)), self_loops=False)
+    rows, p, size = np.arange(stars, dtype=np.int32), graph.propagation, 40
+    squares = (propagation_of(graph)[rows] ** 2).sum(axis=1)
+    share = size * squares / squares.sum()
+    star = np.concatenate([np.full(stars, -1), src])
+
+    def counts_of(stratified: bool, seed: int) -> np.ndarray:
+        found, counts, _ = blocks.ladies_draws(
+            p, rows, size, False, stratified, Key(seed).stream(1),
+            np.full(len(graph), -1, np.int32), *blocks.square_sums(p),
+        )  # fmt: skip
+        return np.bincount(star[found], counts, stars)
+
+    spread = np.array([counts_of(True, seed) for seed in range(50)])
+    assert (np.abs(spread - share) < 2).all()  # at most one part is cut at each end
+    assert (np.abs(np.array([counts_of(False, seed) for seed in range(50)]) - share) > 2).any()

@@ -247,7 +247,7 @@ def test_layer_wise_draws_follow_their_law(name, keep, rows):
         else:
             arrays = np.full(20, -1, np.int32), np.zeros(20)
             src, factor = blocks.ladies_sources(
-                graph.propagation, seeds, size, keep, stream, *arrays
+                graph.propagation, seeds, size, keep, False, stream, *arrays
             )
         np.testing.assert_array_equal(src[:head], seeds[:head])
         assert (factor[:head] == 1).all()

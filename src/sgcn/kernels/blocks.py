@@ -292,11 +292,29 @@ def square_sums(p: Any) -> Any:
     return sums, peaks
 
 
+@njit(inline="always")
+def _spread(u: float, draw: int, size: int, stratified: bool) -> Any:
+    """A uniform number; the first ``size`` stratified ones fall one into each of ``size`` parts."""
+    return (draw + u) / size if stratified and draw < size else u
+
+
 @njit(nogil=True, cache=True)
 def ladies_draws(
-    p: Any, rows: Any, size: int, keep: bool, stream: Any, position: Any, sums: Any, peaks: Any
+    p: Any,
+    rows: Any,
+    size: int,
+    keep: bool,
+    stratified: bool,
+    stream: Any,
+    position: Any,
+    sums: Any,
+    peaks: Any,
 ) -> Any:
     """``size`` draws from p_j ~ sum over the rows of P_ij^2, without weighing the candidates.
+
+    ``stratified`` spreads the rows that are drawn: a row gets the draws it would get on average,
+    rounded up or down. The mean number of draws of any j stays what it was: let T be the tries, the
+    first ``size`` of them spread. Then j is drawn E[T] p_j times, and E[T] is the same for all j.
 
     If the entry (i, j) is drawn with chance ~ P_ij^2, then j has just this law. A row is drawn by
     its `square_sums`, then a neighbour by rejection: uniform, accepted with chance (its square) /
@@ -329,11 +347,14 @@ def ladies_draws(
         position[rows[k]] = k
 
     counter = 0
+    tries = 0
     taken = 0
     repeats_left = 3 * size + 64
     while taken < draws and repeats_left > 0:
-        at = np.searchsorted(cumulative, uniform(stream, counter) * total, side="right")
+        u = _spread(uniform(stream, counter), tries, size, stratified)
+        at = np.searchsorted(cumulative, u * total, side="right")
         counter += 1
+        tries += 1
         i = rows[min(at, n - 1)]
         start = p.indptr[i]
         degree = p.indptr[i + 1] - start
@@ -401,7 +422,14 @@ def weigh_draws(
 
 @njit(nogil=True, cache=True)
 def ladies_sources(
-    p: Any, rows: Any, size: int, keep: bool, stream: Any, position: Any, mass: Any
+    p: Any,
+    rows: Any,
+    size: int,
+    keep: bool,
+    stratified: bool,
+    stream: Any,
+    position: Any,
+    mass: Any,
 ) -> Any:
     """The same law by listing and weighing every candidate; factors 1, count / (size p).
 
@@ -449,7 +477,8 @@ def ladies_sources(
     drawn = np.empty(size if m > 0 else 0, np.int32)
     law = np.empty(len(drawn), np.float64)
     for d in range(len(drawn)):
-        k = min(np.searchsorted(cumulative[:m], uniform(stream, d) * total, side="right"), m - 1)
+        u = _spread(uniform(stream, d), d, size, stratified)
+        k = min(np.searchsorted(cumulative[:m], u * total, side="right"), m - 1)
         drawn[d] = candidates[k]
         law[d] = cumulative[k] - (cumulative[k - 1] if k > 0 else 0.0)
     return _gather_draws(rows if keep else rows[:0], drawn, size, law, total, position)
@@ -465,6 +494,7 @@ def ladies_block(
     rows: Any,
     size: int,
     keep: bool,
+    stratified: bool,
     stream: Any,
     position: Any,
     member: Any,
@@ -473,9 +503,13 @@ def ladies_block(
     peaks: Any,
 ) -> Any:
     """LADIES' block in one call: between two kernels a thread would have to wait for the GIL."""
-    src, counts, total = ladies_draws(p, rows, size, keep, stream, position, sums, peaks)
+    src, counts, total = ladies_draws(
+        p, rows, size, keep, stratified, stream, position, sums, peaks
+    )
     if total < 0.0:
-        src, factor = ladies_sources(p, rows, size, keep, stream ^ _FRESH, position, mass)
+        src, factor = ladies_sources(
+            p, rows, size, keep, stratified, stream ^ _FRESH, position, mass
+        )
     else:
         factor = np.ones(len(src), np.float32)
     indptr, indices, weights, dst_in_src = restricted_block(

@@ -9,6 +9,7 @@ once, so those agree to a few units in the last place of float32.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -192,13 +193,17 @@ def _with_draws(
     return _int32(first + found), _float32([1.0] * len(first) + factor)
 
 
-def _draws(law: dict[int, float], size: int, stream: int) -> list[int]:
-    """``size`` independent draws by inversion of the summed law."""
+def _draws(
+    law: dict[int, float], size: int, stream: int, stratified: bool = False
+) -> list[int]:
+    """``size`` draws by inversion of the summed law: independent, or one in each of equal parts."""
     nodes = [j for j, mass in law.items() if mass > 0]
     if not nodes:
         return []
     cumulative = np.cumsum([law[j] for j in nodes])
-    points = [uniform(stream, d) * cumulative[-1] for d in range(size)]
+    points = np.array([uniform(stream, d) for d in range(size)])
+    points = (np.arange(size) + points) / size if stratified else points
+    points = points * cumulative[-1]
     places = np.searchsorted(cumulative, points, side="right")
     return [nodes[min(k, len(nodes) - 1)] for k in places]
 
@@ -214,7 +219,7 @@ def square_sums(p: Propagation) -> tuple[Array, Array]:
 
 
 def ladies_draws(
-    p: Propagation, rows: Array, size: int, keep: bool, stream: int
+    p: Propagation, rows: Array, size: int, keep: bool, stratified: bool, stream: int
 ) -> tuple[Array, Array, float]:
     entries = [
         [(j, (value * float(p.col[j])) ** 2) for j, value in _neighbours(p, i)]
@@ -228,7 +233,9 @@ def ladies_draws(
     counts = dict.fromkeys(head, 0)
     counters, repeats = itertools.count(), 0
     while total > 0 and sum(counts.values()) < size:
-        point = uniform(stream, next(counters)) * total
+        u = uniform(stream, next(counters))
+        tries = sum(counts.values()) + repeats
+        point = ((tries + u) / size if stratified and tries < size else u) * total
         at = int(np.searchsorted(np.cumsum(sums), point, side="right"))
         row = entries[min(at, len(rows) - 1)]
         peak = max(s for _, s in row)
@@ -267,7 +274,7 @@ def weigh_draws(
 
 
 def ladies_sources(
-    p: Propagation, rows: Array, size: int, keep: bool, stream: int
+    p: Propagation, rows: Array, size: int, keep: bool, stratified: bool, stream: int
 ) -> tuple[Array, Array]:
     mass: dict[int, float] = {}  # in the order in which the rows' entries meet the nodes
     for i in rows:
@@ -275,7 +282,7 @@ def ladies_sources(
             mass[j] = mass.get(j, 0.0) + float(p.row[i]) ** 2 * value * value
     head = rows.tolist() if keep else []
     law = {j: m * float(p.col[j]) * float(p.col[j]) for j, m in mass.items() if j not in head}
-    return _with_draws(head, _draws(law, size, stream), size, law)
+    return _with_draws(head, _draws(law, size, stream, stratified), size, law)
 
 
 def alias_table(law: Array) -> tuple[Array, Array]:
@@ -489,3 +496,184 @@ def drop_self_loops(indptr: Array, indices: Array) -> tuple[Array, Array]:
 
 def count_self_loops(indptr: Array, indices: Array) -> int:
     return sum(row.count(i) for i, row in enumerate(_rows(indptr, indices)))
+
+
+# -- text.py ------------------------------------------------------------------------------------
+
+
+def split_fields(
+    data: Array, delimiter: int, comments: Array, columns: int
+) -> tuple[list[tuple[int, list[bytes]]], int, int, int]:
+    """Every row as (number of its line, fields), then the bytes used, the lines seen, and -1."""
+    rows: list[tuple[int, list[bytes]]] = []
+    used = 0
+    whole = data.tobytes().split(b"\n")[:-1]
+    for number, line in enumerate(whole):
+        used += len(line) + 1
+        text = line.strip(b" \t\r")
+        if not text or text[0] in comments:
+            continue
+        fields = line.split(bytes([delimiter])) if delimiter else text.split()
+        fields = [field.strip(b" \t\r") for field in fields]
+        if len(fields) != columns:
+            return rows, used, number + 1, len(fields)
+        quoted = (len(f) >= 2 and f.startswith(b'"') and f.endswith(b'"') for f in fields)
+        rows.append((number, [f[1:-1] if q else f for f, q in zip(fields, quoted, strict=True)]))
+    return rows, used, len(whole), -1
+
+
+def whole_numbers(fields: Sequence[bytes]) -> tuple[list[int], int]:
+    """The numbers before the first field that is none, and its place or -1."""
+    numbers: list[int] = []
+    for place, field in enumerate(fields):
+        digits = field[1:] if field[:1] in (b"+", b"-") else field
+        if not digits.isdigit() or abs(int(field)) > 2**63 - 1:
+            return numbers, place
+        numbers.append(int(field))
+    return numbers, -1
+
+
+def real_numbers(fields: Sequence[bytes]) -> tuple[list[float], int]:
+    """The numbers before the first field that is none, and its place or -1."""
+    numbers: list[float] = []
+    for place, field in enumerate(fields):
+        try:
+            if set(field) & set(b"_ \t\r\n\x0b\x0c"):
+                return numbers, place
+            numbers.append(float(field) if field else float("nan"))
+        except ValueError:
+            return numbers, place
+    return numbers, -1
+
+
+def json_items(data: Array, at: int) -> tuple[int, int]:
+    """Strings are struck out, then whole inner lists and objects, innermost first."""
+    text = data.tobytes()[at:].decode("latin-1")
+    text = re.sub(r'"(?:[^"\\]|\\.)*("|\\?\Z)', lambda found: "x" * len(found[0]), text, flags=re.S)
+    inner = 1
+    while inner:
+        text, inner = re.subn(r"[\[{][^\[\]{}]*[\]}]", lambda found: "x" * len(found[0]), text)
+    ends = [k for k, letter in enumerate(text) if letter in "[]{}"]
+    close = ends[0] if ends and text[ends[0]] in "]}" else -1
+    comma = text.rfind(",", 0, ends[0] if ends else len(text))
+    return (at + comma if comma >= 0 else -1), (at + close if close >= 0 else -1)
+
+
+# -- features.py --------------------------------------------------------------------------------
+
+
+def add_moments(part: Array, chosen: Array, origin: Array) -> tuple[Array, Array]:
+    rows = part[chosen].astype(np.float64) - origin
+    return rows.sum(0), (rows * rows).sum(0)
+
+
+def standardise(part: Array, shift: Array, scale: Array) -> Array:
+    rows: Array = (part - shift) * scale
+    return rows.astype(np.float32)
+
+
+# -- describe.py --------------------------------------------------------------------------------
+
+
+def components(indptr: Array, indices: Array) -> Array:
+    rows = _rows(indptr, indices)
+    joined = np.eye(len(rows), dtype=bool)
+    for i, row in enumerate(rows):
+        joined[i, row] = joined[row, i] = True
+    for k in range(len(rows)):  # Warshall: paths through the nodes up to k
+        joined |= joined[:, [k]] & joined[[k]]
+    return _int32(joined.argmax(1).tolist())
+
+
+def same_classes(indptr: Array, indices: Array, y: Array) -> tuple[Array, Array]:
+    known = [[y[j] for j in row if min(y[i], y[j]) >= 0] for i, row in _numbered(indptr, indices)]
+    same = [classes.count(y[i]) for i, classes in enumerate(known)]
+    return np.array(same, np.int64), np.array([len(classes) for classes in known], np.int64)
+
+
+def shared_labels(indptr: Array, indices: Array, y: Array) -> tuple[Array, Array]:
+    sets = [set(np.flatnonzero(row).tolist()) for row in y]
+    pairs = [[(sets[i], sets[j]) for j in row] for i, row in _numbered(indptr, indices)]
+    pairs = [[(a, b) for a, b in row if a | b] for row in pairs]
+    total = [sum(len(a & b) / len(a | b) for a, b in row) for row in pairs]
+    return np.array(total, np.float64), np.array([len(row) for row in pairs], np.int64)
+
+
+def _numbered(indptr: Array, indices: Array) -> Iterable[tuple[int, list[int]]]:
+    return enumerate(_rows(indptr, indices))
+
+
+def row_hashes(words: Array, sign: int) -> Array:
+    hashes = [
+        sum(bits(word, f) for f, word in enumerate(row) if word not in (0, sign)) & _MASK
+        for row in words.tolist()
+    ]
+    return np.array(hashes, np.uint64)
+
+
+def sparse_row_hashes(indptr: Array, indices: Array, words: Array, sign: int) -> Array:
+    table = np.zeros((len(indptr) - 1, int(indices.max(initial=-1)) + 1), words.dtype)
+    table[np.repeat(np.arange(len(table)), np.diff(indptr)), indices] = words
+    return row_hashes(table, sign)
+
+
+# -- synthetic.py -------------------------------------------------------------------------------
+
+
+def draw_edges(
+    codes: Array,
+    first: int,
+    stream: int,
+    order: Array,
+    bounds: Array,
+    homophily: float,
+    bend: float,
+    power: float,
+) -> Array:
+    """The codes, in the place of those that came."""
+    communities = len(bounds) - 1
+    low, high = bend**power, (1 + bend) ** power
+
+    def node(community: int, u: float) -> int:
+        start, stop = bounds[community], bounds[community + 1]
+        rank = int((stop - start) * ((low + u * (high - low)) ** (1 / power) - bend))
+        return int(order[start + min(max(rank, 0), stop - start - 1)])
+
+    made = []
+    for k in range(first, first + len(codes)):
+        a, b, c, d = (uniform(stream, 4 * k + part) for part in range(4))
+        home = away = int(a * communities)
+        if b >= homophily and communities > 1:
+            others = [other for other in range(communities) if other != home]
+            away = others[int((b - homophily) / (1 - homophily) * (communities - 1))]
+        i, j = sorted((node(home, c), node(away, d)))
+        made.append(np.iinfo(np.int64).max if i == j else i << 32 | j)
+    return np.array(made, np.int64)
+
+
+def absorb_edges(codes: Array, have: int) -> Array:
+    """The distinct edges."""
+    edges = set(codes.tolist()) - {np.iinfo(np.int64).max}
+    return np.array(sorted(edges), np.int64)
+
+
+def rows_of_edges(codes: Array, n: int, pieces: int) -> tuple[Array, Array]:
+    rows: list[list[int]] = [[] for _ in range(n)]
+    for code in codes.tolist():
+        rows[code >> 32].append(code & 0xFFFFFFFF)
+        rows[code & 0xFFFFFFFF].append(code >> 32)
+    return _csr([sorted(row) for row in rows])
+
+
+def noisy_rows(centres: Array, group: Array, scale: float, noise: float, stream: int) -> Array:
+    width = centres.shape[1]
+
+    def bell(counter: int) -> float:
+        word = bits(stream, counter)
+        parts = [word >> shift & 0xFFFF for shift in (0, 16, 32, 48)]
+        return float((sum(parts) - 131070) * 3**0.5 / 65536)
+
+    bells = [[bell(i * width + f) for f in range(width)] for i in range(len(group))]
+    noises = noise * np.array(bells, np.float64).reshape(len(group), width)
+    rows: Array = (scale * centres[group].astype(np.float64) + noises).astype(np.float32)
+    return rows

@@ -9,7 +9,7 @@ import numpy as np
 from sgcn.block import Block, Int32
 from sgcn.graph import Graph
 from sgcn.kernels import blocks as kernels
-from sgcn.options import flag, option
+from sgcn.options import flag, one_of, option
 from sgcn.samplers.base import (
     LayerSampler,
     scratch,
@@ -30,6 +30,9 @@ class Ladies(LayerSampler):
     sizes: int | tuple[int, ...] = sizes_option(512, "draws in a layer")
     weighting: str = weighting_option("hajek")
     keep_destinations: bool = option(True, flag(), "every destination is a source, weight exact")
+    draws: str = option(
+        "stratified", one_of("stratified", "independent"), "rows drawn evenly, or by chance"
+    )
 
     def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
         p = graph.propagation
@@ -38,6 +41,7 @@ class Ladies(LayerSampler):
             rows,
             size_of_layer(self.sizes, layer, depth),
             self.keep_destinations,
+            self.draws == "stratified",
             stream,
             scratch.position(graph),
             scratch.member(graph),
