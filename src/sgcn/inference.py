@@ -16,10 +16,12 @@ from sgcn.rows import Features
 def embed(model: Model, graph: Graph, features: Features, *, rows: int = 1 << 16) -> Tensor:
     """H^L of every node. Holds two layers' tables and the working memory of ``rows`` rows."""
     h: Input = features.all()
-    for layer in model.layers:
+    for level, layer in enumerate(model.layers):
         source = layer_input(layer, h)
         slices = [
-            model.act(layer(GraphOperator(graph, slice(lo, min(lo + rows, len(graph)))), source))
+            model.act(
+                layer(GraphOperator(graph, slice(lo, min(lo + rows, len(graph)))), source), level
+            )
             for lo in range(0, len(graph), rows)
         ]
         h = slices[0] if len(slices) == 1 else torch.cat(slices)

@@ -67,7 +67,7 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
         )
     model = make_model(
         graph.x.shape[1], task.classes, layer=kind.layer, widths=widths, layers=kind.layers,
-        activation=kind.activation, dropout=kind.dropout, bias=kind.bias,
+        activation=kind.activation, dropout=kind.dropout, bias=kind.bias, head=kind.head,
         seed=config.training.seed,
     )  # fmt: skip
     return config, graph, model

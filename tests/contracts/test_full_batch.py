@@ -36,8 +36,9 @@ NAMES = [*ESTIMATORS, *(f"{f} x {g}" for f, g in PAIRS if (f, g) not in NAMED)]
 WITH_D = [name for name in NAMES if estimator_of(name).gradient != "plain"]
 
 
-def check(graph, kind, depth, estimator, size=None, **options) -> None:
-    engine = make_engine(graph, estimator, "exact", small_model(kind, depth), **options)
+def check(graph, kind, depth, estimator, size=None, head=True, **options) -> None:
+    model = small_model(kind, depth, head=head)
+    engine = make_engine(graph, estimator, "exact", model, **options)
     for step, outcome in enumerate(drive(engine, STEPS, size=size)):
         error = distance(outcome.gradient, exact_gradient(engine.model, graph))
         assert error < 1e-5, f"step {step}"
@@ -60,6 +61,12 @@ def test_full_batch_gradient(name, kind, depth):
 @pytest.mark.parametrize("name", WITH_D)
 def test_with_the_table_of_layer_gradients(name, kind):
     check(GRAPHS["single"], kind, 3, estimator_of(name, layer_gradients=True))
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_head(name, depth):
+    check(GRAPHS["single"], "mean", depth, estimator_of(name), head=False)
 
 
 @pytest.mark.parametrize("kind", ["mean", "attention"])

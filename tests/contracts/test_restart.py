@@ -113,9 +113,12 @@ def test_running_norms_are_those_of_the_tables(forward, sampler, snapshot_nodes)
 
 
 def check_norms(engine: Engine) -> None:
-    for rule, act in ((engine.forward_rule, engine.model.act), (engine.gradient_rule, lambda d: d)):
-        for table, norm in zip(rule.tables, rule.norms, strict=True):
-            rows = act(table.data).double()
+    for rule, act in (
+        (engine.forward_rule, engine.model.act),
+        (engine.gradient_rule, lambda d, level: d),
+    ):
+        for level, (table, norm) in enumerate(zip(rule.tables, rule.norms, strict=True)):
+            rows = act(table.data, level).double()
             rows = rows if table.valid is None else rows[table.valid]
             assert norm == pytest.approx(float(rows.square().sum()), rel=1e-4)
 

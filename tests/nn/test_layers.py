@@ -171,6 +171,17 @@ def test_inference_in_slices(kind):
 # -- models -------------------------------------------------------------------------------------
 
 
+def test_without_a_head_the_last_layer_gives_the_logits():
+    model = make_model(5, 3, widths=(4, 6), head=False)
+    assert [layer.width for layer in model.layers] == [4, 3]
+    assert {name.partition(".")[0] for name, _ in model.named_parameters()} == {"layers"}
+    z = torch.tensor([[-1.0, 2.0]])
+    assert torch.equal(model.act(z, 1), z)
+    assert not torch.equal(model.act(z, 0), z)
+    with pytest.raises(SgcnError, match="keep the head"):
+        make_model(5, 3, layer="concat", head=False)
+
+
 def test_widths_and_seeds():
     model = make_model(5, 3, layer="concat", widths=(4, 6), seed=1)
     assert [layer.width for layer in model.layers] == [8, 12]

@@ -22,7 +22,7 @@ class ForwardRule:
     needs_snapshot: ClassVar[bool] = False
     needs_exact: ClassVar[bool] = False
 
-    def __init__(self, depth: int, act: Callable[[Tensor], Tensor], make: Callable[[], Table]):
+    def __init__(self, depth: int, act: Callable[[Tensor, int], Tensor], make: Callable[[], Table]):
         self.act = act
         self.tables = [make() for _ in range(depth)] if self.needs_snapshot else []
         self.norms = [0.0] * depth  # squared Frobenius norms of the tables' activations
@@ -75,10 +75,10 @@ class _History(ForwardRule):
         if not self.moves:
             return self.norms
         norms = []
-        for norm, h, old, valid in zip(self.norms, run.h, self.old, self.valid, strict=True):
-            growth = h.detach().square() - self.act(old).square()
+        for level, (h, old, valid) in enumerate(zip(run.h, self.old, self.valid, strict=True)):
+            growth = h.detach().square() - self.act(old, level).square()
             growth = growth if valid is None else growth * valid
-            norms.append(norm + float(growth.sum()))
+            norms.append(self.norms[level] + float(growth.sum()))
         return norms
 
     def commit(self, step: Step, run: Pass) -> None:
@@ -116,7 +116,7 @@ class _Corrected(_History):
             with torch.no_grad():
                 h_old = step.x
                 if level > 0:  # a leaf like that of the live pass: layers take the same road for it
-                    h_old = self.act(self.old[level - 1]).requires_grad_()
+                    h_old = self.act(self.old[level - 1], level - 1).requires_grad_()
                 self.reference[level] = plain_layer(step, self.old_weights, level, h_old)
         valid = self.valid[level]
         if valid is not None:  # a row without a history is what the old weights make of it
@@ -160,7 +160,7 @@ class Vrgcn(_History):
                 self.covered.append(None)
                 continue
             table = self.tables[level - 1]
-            self.wide.append(self.act(table.read(ids)))
+            self.wide.append(self.act(table.read(ids), level - 1))
             if table.valid is None:
                 self.covered.append(None)
             else:
@@ -171,7 +171,7 @@ class Vrgcn(_History):
         exact = step.layer(level, weights, self.wide[level], step.exact[level][0])
         if level == 0:  # features are their own history: nothing is sampled
             return exact
-        h_old = self.act(self.old[level - 1])
+        h_old = self.act(self.old[level - 1], level - 1)
         out = plain_layer(step, weights, level, h)
         z = exact + (out - plain_layer(step, weights, level, h_old))
         covered = self.covered[level]

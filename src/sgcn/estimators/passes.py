@@ -89,7 +89,7 @@ def forward(step: Step, weights: Weights, rule: LayerRule) -> Pass:
     for level in range(step.model.depth):
         inputs.append(h)
         zs.append(rule(step, weights, level, h))
-        hs.append(step.model.act(zs[-1]))
+        hs.append(step.model.act(zs[-1], level))
         h = hs[-1].detach().requires_grad_()
     assert isinstance(h, Tensor)
     own = {k[5:]: v for k, v in weights.items() if k.startswith("head.")}

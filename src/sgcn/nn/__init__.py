@@ -33,7 +33,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Model(nn.Module):
-    """Z^l = layer_l(block_l, H^(l-1)), H^l = act(Z^l), logits = head(H^L).
+    """Z^l = layer_l(block_l, H^(l-1)), H^l = act(Z^l), logits = head(H^L), or Z^L without a head.
 
     ``layers`` are any modules with ``forward(block, h) -> z``. Dropout on the layers' inputs is
     applied by whoever runs the model, so that two passes of one step can share a mask.
@@ -42,7 +42,7 @@ class Model(nn.Module):
     def __init__(
         self,
         layers: Sequence[nn.Module],
-        head: nn.Module,
+        head: nn.Module | None = None,
         *,
         activation: str = "elu",
         dropout: float = 0.0,
@@ -58,7 +58,8 @@ class Model(nn.Module):
         if not 0.0 <= dropout < 1.0:
             raise SgcnError(f"dropout is {dropout}, expected a number from 0 to below 1")
         self.layers = nn.ModuleList(layers)
-        self.head = head
+        self.bare = head is None  # the last layer gives the logits, and no activation follows it
+        self.head = head if head is not None else nn.Identity()
         self.activation = activation
         self.dropout = dropout
         for name, module in self.named_modules():
@@ -72,14 +73,16 @@ class Model(nn.Module):
     def depth(self) -> int:
         return len(self.layers)
 
-    def act(self, z: Tensor) -> Tensor:
-        return ACTIVATIONS[self.activation](z)
+    def act(self, z: Tensor, level: int) -> Tensor:
+        """H of layer ``level`` (0 is the first) from its Z."""
+        last = self.bare and level == self.depth - 1
+        return z if last else ACTIVATIONS[self.activation](z)
 
     def forward(self, blocks: Sequence[Operator], x: Input) -> Tensor:
         """Logits of the last block's destinations, without dropout."""
         h: Input = x
-        for layer, block in zip(self.layers, blocks, strict=True):
-            h = self.act(layer(block, layer_input(layer, h)))
+        for level, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
+            h = self.act(layer(block, layer_input(layer, h)), level)
         logits: Tensor = self.head(h)
         return logits
 
@@ -101,9 +104,14 @@ def make_model(
     activation: str = "elu",
     dropout: float = 0.0,
     bias: bool = False,
+    head: bool = True,
     seed: int = 0,
 ) -> Model:
-    """The paper's model by default: 2 graph layers of width 256 with ELU and a dense head."""
+    """The paper's model by default: 2 graph layers of width 256 with ELU and a dense head.
+
+    Without ``head`` the last graph layer gives the logits, as in the first GCNs; its entry of
+    ``widths`` is then not used.
+    """
     if layer not in LAYERS:
         raise SgcnError(
             f"layer is {layer!r}, expected one of {', '.join(LAYERS)}{nearest(layer, LAYERS)}"
@@ -111,6 +119,8 @@ def make_model(
     sizes = [widths] * layers if isinstance(widths, int) else list(widths)
     if not sizes or min(sizes) < 1:
         raise SgcnError(f"widths are {sizes}, expected one whole number >= 1 for each layer")
+    if not head:
+        sizes[-1] = classes
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         stack, width = [], features
@@ -118,8 +128,13 @@ def make_model(
             stack.append(LAYERS[layer](width, size, bias=bias))
             # A Module types its attributes as tensors or modules; a width is a plain int.
             width = int(stack[-1].width)  # type: ignore[arg-type]
-        head = nn.Linear(width, classes)
-    return Model(stack, head, activation=activation, dropout=dropout)
+        dense = nn.Linear(width, classes) if head else None
+    if width != classes and not head:
+        raise SgcnError(
+            f"the last {layer} layer gives {width} numbers for {classes} classes, expected one each: "
+            "keep the head (head=True)"
+        )
+    return Model(stack, dense, activation=activation, dropout=dropout)
 
 
 __all__ = [
