@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 
 def load(name: str, *, seed: int = 0, features: bool = True) -> Graph:
-    """The graph that ``name`` means: a synthetic one (``reddit-like``) or a saved directory.
+    """The graph that ``name`` means: a bundled one, a synthetic one or a saved directory.
 
     ``synthetic:`` may stand before the name of a synthetic one. ``seed`` and ``features`` are for
-    those; a saved graph is what it is.
+    those; the others are what they are.
     """
+    from sgcn.data.bundled import BUNDLED, bundled
     from sgcn.data.store import open_graph
     from sgcn.data.synthetic import NAMED, synthetic
     from sgcn.options import nearest
@@ -24,9 +25,12 @@ def load(name: str, *, seed: int = 0, features: bool = True) -> Graph:
     prefix, _, rest = name.rpartition(":")
     if rest in NAMED and prefix in ("", "synthetic"):
         return synthetic(rest, seed, features)
+    if name in BUNDLED:
+        return bundled(name)
     if not Path(name).exists():
+        names = [*BUNDLED, *NAMED]
         raise SgcnError(
             f"graph is {name!r}, expected a directory that Graph.save wrote, or one of "
-            f"{', '.join(NAMED)}{nearest(rest, NAMED)}"
+            f"{', '.join(names)}{nearest(rest, names)}"
         )
     return open_graph(Path(name))

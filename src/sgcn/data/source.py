@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sgcn.data.store import is_graph
+from sgcn.data.bundled import BUNDLED, bundled
+from sgcn.data.layout import is_graph
 from sgcn.data.synthetic import NAMED, synthetic
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -18,12 +19,14 @@ from sgcn.options import nearest
 
 def is_file(name: str) -> bool:
     """Whether ``name`` is a path, and not one of the names that stand for a graph."""
-    return name not in NAMED
+    return name not in BUNDLED and name not in NAMED
 
 
 def open_data(name: str, **options: Any) -> Graph:
     """The graph called ``name``; ``options`` are those of P (normalization, self_loops)."""
     path = Path(name)
+    if name in BUNDLED:
+        return bundled(name, **options)
     if name in NAMED:
         return synthetic(name).with_propagation(**options)
     if path.suffix == ".npz":
@@ -35,16 +38,18 @@ def open_data(name: str, **options: Any) -> Graph:
             options.get("self_loops", True),
         )
         return graph if same else graph.with_propagation(**options)
+    names = [*BUNDLED, *NAMED]
     raise SgcnError(
-        f"data is {name!r}, expected one of {', '.join(NAMED)}, a directory that Graph.save wrote, "
-        f"or an .npz file{nearest(name, NAMED)}"
+        f"data is {name!r}, expected one of {', '.join(names)}, a directory that Graph.save wrote, "
+        f"or an .npz file{nearest(name, names)}"
     )
 
 
-def read_npz(path: Path, **options: Any) -> Graph:
+def read_npz(path: Path, target: str = "", **options: Any) -> Graph:
     """A graph from indptr, indices, y, split and x (or x_indptr, x_indices, x_data, x_shape).
 
-    No pickles: arrays of objects are refused.
+    Sparse features without x_data are ones. ``target`` names other labels of the file: y and split
+    with it at the end. No pickles: arrays of objects are refused.
     """
     if not path.is_file():
         raise SgcnError(f"{path} does not exist, expected an .npz file")
@@ -55,6 +60,11 @@ def read_npz(path: Path, **options: Any) -> Graph:
         raise SgcnError(
             f"{path} cannot be read, expected an .npz of plain arrays ({error})"
         ) from None
+    return graph_of(arrays, path, target, **options)
+
+
+def graph_of(arrays: dict[str, Any], path: Path, target: str = "", **options: Any) -> Graph:
+    """The graph in ``arrays``, see `read_npz`; ``path`` is for messages."""
     for key in ("indptr", "indices"):
         if key not in arrays:
             raise SgcnError(
@@ -64,12 +74,14 @@ def read_npz(path: Path, **options: Any) -> Graph:
     x = arrays.get("x")
     if "x_indptr" in arrays:
         try:
-            parts = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
+            columns = arrays["x_indices"]
+            ones = arrays["x_data"] if "x_data" in arrays else np.ones(len(columns), np.float32)
+            parts = (ones, columns, arrays["x_indptr"])
             x = sp.csr_array(parts, shape=tuple(arrays["x_shape"]))
             x.check_format()
         except (KeyError, ValueError, TypeError) as error:
             raise SgcnError(f"{path} holds sparse features that do not fit ({error})") from None
     return Graph.from_csr(
-        arrays["indptr"], arrays["indices"], x=x, y=arrays.get("y"), split=arrays.get("split"),
-        **options,
+        arrays["indptr"], arrays["indices"], x=x,
+        y=arrays.get(f"y{target}"), split=arrays.get(f"split{target}"), **options,
     )  # fmt: skip
