@@ -97,7 +97,7 @@ def test_the_configuration_comes_back(finished, data):
     assert values["model"]["layer"] == "mean"  # what auto stood for
     assert values["estimator"]["snapshot_nodes"] == "none"
     assert config.estimator.snapshot_nodes is None
-    assert values["estimator"]["restart"] == "norm"
+    assert values["estimator"]["restart"] == "movement"
     assert set(values) == {"data", *config.sections()}
 
 

@@ -168,7 +168,7 @@ class _Run:
             batch = self.prefetcher.take(self._jobs())
             sampling = perf_counter() - began
             outcome = self.engine.regular(batch, self._key(self.epoch, self.step))
-        restarted = regular and outcome is None
+        restarted = self.engine.moved or (regular and outcome is None)
         if outcome is None:
             outcome = self.engine.snapshot()
         return outcome, restarted, sampling, began

@@ -32,7 +32,7 @@ def state_of(engine: Engine) -> dict[str, Any]:
         "previous": {name: bits(w) for name, w in engine.previous.items()},
         "anchored": {name: bits(w) for name, w in engine.anchor.items()},
         "weights": {name: bits(w) for name, w in engine.model.state_dict().items()},
-        "schedule": (engine.snapshots, engine.since_snapshot),
+        "schedule": (engine.snapshots, engine.since_snapshot, forward.moved, gradient.moved),
     }
 
 
@@ -72,6 +72,43 @@ def test_a_restart_leaves_no_trace(rule, forward, snapshot_nodes):
     apply(engine, adam(engine.model), snapshot)
     assert engine.since_snapshot == 1
     assert engine.regular(engine.draw(engine.train[:12], Key(3)), Key(3)) is not None
+
+
+@pytest.mark.parametrize(
+    ("limit", "options"),
+    [("drift", {"drift": 0.1, "noise": 1e9}), ("noise", {"drift": 1e9, "noise": 0.3})],
+)
+def test_movement_calls_a_snapshot_for_the_next_step(limit, options):
+    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=1000, **options))
+    rule = engine.forward_rule if limit == "drift" else engine.gradient_rule
+    snapshots, far = [], []
+    for outcome in drive(engine, 60):
+        snapshots.append(outcome.snapshot)
+        far.append(not outcome.snapshot and rule.moved >= options[limit])
+    assert not any(far)  # such a step is a snapshot, which sets the count to zero
+    assert 5 < sum(snapshots) < 50
+
+
+def test_movement_is_what_the_steps_changed():
+    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=1000, drift=1e9, noise=1e9))
+    rule, noise, drift, known = engine.gradient_rule, 0.0, 0.0, {}
+    for step, _ in enumerate(drive(engine, 9)):
+        assert rule.moved == pytest.approx(noise**0.5, rel=1e-3)  # of the steps before this one
+        if step > 1:
+            assert engine.forward_rule.moved > drift
+        drift = engine.forward_rule.moved
+        if step > 0:
+            known = rule.known
+            size = sum(float(g.square().sum()) for g in rule.anchor.values())
+            away = sum(float((rule._gradient[n] - known[n]).square().sum()) for n in known)
+            noise += away / size
+
+
+def test_nothing_moves_where_the_weights_rest():
+    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=1000))
+    outcomes = list(drive(engine, 6, lambda model: adam(model, 0.0)))
+    assert [o.snapshot for o in outcomes] == [True] + 5 * [False]
+    assert engine.forward_rule.moved == engine.gradient_rule.moved == 0.0
 
 
 def test_a_regular_step_writes_only_when_it_is_committed():

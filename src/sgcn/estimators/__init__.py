@@ -31,8 +31,12 @@ class Estimator(Options):
     gap: int = option(10, whole(), "K: a snapshot every K steps")
     growth: float = option(0.0, real(0.0), "g: the gap grows as K + g s with snapshot s")
     restart: str = option(
-        "norm", one_of("norm", "gradient", "none"), "what calls an early snapshot (a restart)"
+        "movement",
+        one_of("movement", "norm", "gradient", "none"),
+        "what calls an early snapshot (a restart)",
     )
+    drift: float = option(0.5, real(0.0, open_=True), "movement rule: summed changes of Z over |Z|")
+    noise: float = option(1.0, real(0.0, open_=True), "movement rule: summed changes of G over |G|")
     alpha: float = option(1.1, real(1.0), "norm rule: embeddings may grow by this factor")
     beta: float = option(1.1, real(1.0), "norm rule: layer gradients may grow by this factor")
     distance: float = option(0.002, real(0.0, open_=True), "gradient rule: |G - G_s| over |G_s|")

@@ -105,7 +105,19 @@ class Engine:
             return False
         if self.since_snapshot is None:
             return ahead == 0
-        return self.since_snapshot + ahead >= math.floor(self.gap)
+        return self.moved or self._planned(ahead)
+
+    def _planned(self, ahead: int = 0) -> bool:
+        return (self.since_snapshot or 0) + ahead >= math.floor(self.gap)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the movement rule calls for a snapshot that the plan does not have."""
+        far = (
+            self.forward_rule.moved >= self.estimator.drift
+            or self.gradient_rule.moved >= self.estimator.noise
+        )
+        return far and self.estimator.restart == "movement" and not self._planned()
 
     # -- steps ----------------------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ class ForwardRule:
         self.tables = [make() for _ in range(depth)] if self.needs_snapshot else []
         self.norms = [0.0] * depth  # squared Frobenius norms of the tables' activations
         self.snapshot_norms = [0.0] * depth
+        self.moved = 0.0  # how far Z has gone since the snapshot, over its size
+        self._moves: dict[int, float] = {}  # the same for the step at hand, layer by layer
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
         return plain_layer(step, weights, level, h)
@@ -45,6 +47,7 @@ class ForwardRule:
                 table.assign_some(step.nodes[level], z, nodes)
             norm = float(run.h[level].detach().norm()) ** 2
             self.norms[level] = self.snapshot_norms[level] = norm
+        self.moved = 0.0
 
     def drifted_norms(self, run: Pass) -> list[float]:
         """The norms that the tables would have after ``commit(run)``."""
@@ -122,16 +125,28 @@ class _Corrected(_History):
         if valid is not None:  # a row without a history is what the old weights make of it
             self.old[level] = torch.where(valid, self.old[level], self.reference[level])
         # The difference first: where the weights did not move it is exactly zero.
-        z = self.old[level] + (out - self.reference[level])
+        change = out - self.reference[level]
+        if self.moves and weights is not self.old_weights:
+            size = float(self.old[level].norm())
+            self._moves[level] = float(change.detach().norm()) / size if size > 0 else 0.0
+        z = self.old[level] + change
         return z if valid is None else torch.where(valid, z, out)
 
 
 class Recursive(_Corrected):
-    """eq:sgcn_plus_regular: the tables follow every step, the old weights are the last ones."""
+    """eq:sgcn_plus_regular: the tables follow every step, the old weights are the last ones.
+
+    A row that was not refreshed misses what the weights did meanwhile. ``moved`` says how much that
+    may be: the relative changes of the steps since the snapshot, added up.
+    """
 
     def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
         self.old_weights = previous
         super().begin(step, previous, anchor)
+
+    def commit(self, step: Step, run: Pass) -> None:
+        super().commit(step, run)
+        self.moved += max(self._moves.values())
 
 
 class Anchored(_Corrected):

@@ -5,6 +5,7 @@ A new rule is a class here or in a file of its own, and a line in `GRADIENT_RULE
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -30,6 +31,7 @@ class GradientRule:
         self.snapshot_norms = [0.0] * len(self.tables)
         self.known: Gradient = {}
         self.anchor: Gradient = {}
+        self.moved = 0.0  # how far G has gone from the snapshot's, over its size
 
     def stale(self, previous: Weights, anchor: Weights) -> Weights | None:
         return None
@@ -39,6 +41,7 @@ class GradientRule:
         if not self.needs_snapshot:
             return
         self.known = self.anchor = grads
+        self.moved = 0.0
         for level, (table, d) in enumerate(zip(self.tables, layers, strict=False)):
             if nodes is None:
                 table.assign(d)
@@ -55,7 +58,10 @@ class GradientRule:
         correct = self._correction(step) if self.tables else None
         (new, old), _ = backward([live, stale], correct)
         base = self.known if self.moves else self.anchor
-        self._gradient = {name: base[name] + (new[name] - old[name]) for name in new}
+        change = {name: new[name] - old[name] for name in new}
+        self._gradient = {name: base[name] + change[name] for name in new}
+        size = _square(self.anchor)
+        self._move = _square(change) / size if size > 0 else 0.0
         return self._gradient
 
     def _correction(self, step: Step) -> Correction:
@@ -80,6 +86,10 @@ class GradientRule:
         return self._next_norms if self.moves else self.norms
 
     def commit(self, step: Step) -> None:
+        if not self.needs_snapshot:
+            return
+        # Noise of several corrections adds up by its squares; one from the snapshot stands alone.
+        self.moved = math.sqrt(self._move + (self.moved**2 if self.moves else 0.0))
         if not self.moves:
             return
         self.known = self._gradient
@@ -92,6 +102,10 @@ class GradientRule:
                 self.norms[level] += fresh
                 self.snapshot_norms[level] += fresh
                 table.valid[ids.long()] = True
+
+
+def _square(gradient: Gradient) -> float:
+    return sum(float(g.square().sum()) for g in gradient.values())
 
 
 class Plain(GradientRule):

@@ -131,8 +131,8 @@ def make_model(
         dense = nn.Linear(width, classes) if head else None
     if width != classes and not head:
         raise SgcnError(
-            f"the last {layer} layer gives {width} numbers for {classes} classes, expected one each: "
-            "keep the head (head=True)"
+            f"the last {layer} layer gives {width} numbers for {classes} classes, expected one "
+            "each: keep the head (head=True)"
         )
     return Model(stack, dense, activation=activation, dropout=dropout)
 
