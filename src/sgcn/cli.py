@@ -23,12 +23,21 @@ COMMANDS = {
     "evaluate": "evaluate",
     "predict": "predict",
     "data list": "data_list",
+    "data info": "data_info",
+    "data split": "data_split",
+    "data features": "data_features",
+    "data verify": "data_verify",
+    "data export": "data_export",
+    "data build": "data_build",
+    "data import": "data_import",
+    "data download": "data_download",
     "samplers": "samplers",
     "bench sampling": "bench_sampling",
+    "bench data": "bench_data",
 }
 #: The first word of commands of two words.
 GROUPS = {
-    "data": "Look at graphs.",
+    "data": "Look at graphs and build them.",
     "bench": "Measure speed.",
 }
 _DESCRIPTION = """\

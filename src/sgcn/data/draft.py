@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shutil
+import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,13 +29,30 @@ from sgcn.graph import Graph
 from sgcn.kernels import csr
 
 #: Entries that pass at a time: large enough for bulk speed, small beside any array worth streaming.
-CHUNK = 1 << 21
+CHUNK = 1 << 20
+
+#: Seconds after which work is long enough for a bar.
+DELAY = 0.5
 
 
 def chunks(rows: int, width: int = 1) -> Iterator[slice]:
     """Slices over ``rows`` rows, about `CHUNK` entries each."""
     step = max(1, CHUNK // max(width, 1))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+@contextmanager
+def progress(what: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], object]]:
+    """A bar on a terminal, silence elsewhere; call what it gives with each step."""
+    if not sys.stderr.isatty():
+        yield lambda step: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(
+        total=total, desc=what, unit=unit, unit_scale=True, leave=False, delay=DELAY
+    ) as bar:
+        yield bar.update
 
 
 class Draft:
@@ -42,13 +62,21 @@ class Draft:
     """
 
     def __init__(self, path: Path, *, overwrite: bool = False) -> None:
-        if path.exists() and not (overwrite and is_graph(path)):
-            raise SgcnError(f"{path} exists already, expected a new directory: choose another name")
         self.path = path
         self.arrays: dict[str, dict[str, Any]] = {}
         self.header: dict[str, Any] = {}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            taken = path.exists() and not (overwrite and is_graph(path))
+            if not taken:
+                self.parents = [parent for parent in path.parents if not parent.exists()]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self.folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        except OSError as error:
+            raise SgcnError(
+                f"{path} cannot be made ({error.strerror}), expected a place that can be written to"
+            ) from None
+        if taken:
+            raise SgcnError(f"{path} exists already, expected a new directory: choose another name")
 
     def __enter__(self) -> Draft:
         return self
@@ -60,6 +88,10 @@ class Draft:
         trace: TracebackType | None,
     ) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        if error is not None:
+            with suppress(OSError):  # someone else may have put something there meanwhile
+                for parent in self.parents:
+                    parent.rmdir()
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise SgcnError(
                 f"{self.path} cannot be written ({error.strerror}), expected room for the whole "
@@ -77,7 +109,11 @@ class Draft:
         """An array whose rows arrive in parts; together they must have ``shape``."""
         dtype = np.dtype(dtype)
         crc, rows = 0, 0
-        with (self.folder / f"{name}.npy").open("wb") as file:
+        size = math.prod(shape) * dtype.itemsize
+        with (
+            (self.folder / f"{name}.npy").open("wb") as file,
+            progress(f"writing {name}", "B", size) as step,
+        ):
             np.lib.format.write_array_header_1_0(
                 file,
                 {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False,
@@ -89,6 +125,7 @@ class Draft:
                     data = part.reshape(-1).view(np.uint8).data
                     crc = zlib.crc32(data, crc)
                     file.write(data)
+                    step(len(data))
                 rows += len(part)
         if rows != shape[0]:
             raise SgcnError(f"{name} has {rows} rows, expected {shape[0]}, one for each node")
@@ -110,7 +147,7 @@ class Draft:
         """
         spool = self.folder / "edges"
         most, count, lengths = -1, 0, list[int]()
-        with spool.open("wb") as file:
+        with spool.open("wb") as file, progress("reading edges", " edges") as step:
             for src, dst in parts:
                 pair = np.stack((_ids(dst, nodes, count), _ids(src, nodes, count)))
                 if pair.size:
@@ -118,6 +155,7 @@ class Draft:
                     lengths.append(pair.shape[1])
                     pair.tofile(file)
                     count += pair.shape[1]
+                    step(pair.shape[1])
         n = most + 1 if nodes is None else nodes
         if n < 1:
             raise SgcnError("the graph is empty, expected at least one node")

@@ -15,14 +15,13 @@ _SIXTEEN = np.uint64(0xFFFF)
 
 
 @njit(inline="always")
-def _member(start: Any, stop: Any, u: Any, bend: float, power: float) -> Any:
-    """A node of [start, stop) whose k-th one has probability ~ (k / size + bend)^-a.
+def _rank(size: Any, u: Any, low: float, high: float, bend: float, root: float) -> Any:
+    """A number k below ``size`` with probability ~ (k / size + bend)^-a.
 
-    The law's inverse in closed form, so a draw needs no table; ``power`` is 1 - a.
+    The law's inverse in closed form, so a draw needs no table.
     """
-    low, high = bend**power, (1.0 + bend) ** power
-    rank = np.int64((stop - start) * ((low + u * (high - low)) ** (1.0 / power) - bend))
-    return start + min(max(rank, 0), stop - start - 1)
+    rank = np.int64(size * ((low + u * (high - low)) ** root - bend))
+    return min(max(rank, 0), size - 1)
 
 
 @njit(nogil=True, cache=True, parallel=True)
@@ -40,9 +39,10 @@ def draw_edges(
 
     Community c owns the places ``bounds[c]`` to ``bounds[c + 1]`` of ``order``, its hubs first.
     An edge starts in any community and ends in the same one with chance ``homophily``, otherwise
-    in another. A draw that hits one node twice is no edge, and sorts last.
+    in another. A draw that hits one node twice is no edge, and sorts last. ``power`` is 1 - a.
     """
     communities = len(bounds) - 1
+    low, high, root = bend**power, (1.0 + bend) ** power, 1.0 / power
     for k in prange(len(codes)):
         counter = 4 * (first + k)
         home = np.int64(uniform(stream, counter) * communities)
@@ -52,8 +52,13 @@ def draw_edges(
             away = np.int64((u - homophily) / (1.0 - homophily) * (communities - 1))
             away += away >= home
         u, v = uniform(stream, counter + 2), uniform(stream, counter + 3)
-        i = np.int64(order[_member(bounds[home], bounds[home + 1], u, bend, power)])
-        j = np.int64(order[_member(bounds[away], bounds[away + 1], v, bend, power)])
+        i = bounds[home] + _rank(bounds[home + 1] - bounds[home], u, low, high, bend, root)
+        j = bounds[away] + _rank(bounds[away + 1] - bounds[away], v, low, high, bend, root)
+        codes[k] = i << 32 | j
+    # Places become nodes in a loop of their own: without powers in between, the processor waits
+    # for many scattered reads at once.
+    for k in prange(len(codes)):
+        i, j = np.int64(order[codes[k] >> 32]), np.int64(order[codes[k] & _LOW_HALF])
         codes[k] = _NO_EDGE if i == j else min(i, j) << 32 | max(i, j)
 
 
@@ -89,27 +94,41 @@ def absorb_edges(codes: Any, have: int) -> Any:
     return count
 
 
-@njit(nogil=True, cache=True)
-def rows_of_edges(codes: Any, n: int) -> Any:
-    """CSR arrays with both directions of sorted, distinct edges.
+@njit(nogil=True, cache=True, parallel=True)
+def rows_of_edges(codes: Any, n: int, pieces: int) -> Any:
+    """CSR arrays with both directions of sorted, distinct edges, whatever ``pieces`` is.
 
     Rows come out sorted without sorting them: an edge's smaller end is appended to its larger one
     in rising order, and all of these stand before the edges that the row's node is the smaller of.
+    A piece owns a range of rows and reads every edge that may touch it, so no two write to one
+    row; ranges are such that all pieces have about as many larger ends.
     """
     indptr = np.zeros(n + 1, np.int64)
-    for code in codes:
-        indptr[(code >> 32) + 1] += 1
-        indptr[(code & _LOW_HALF) + 1] += 1
+    bounds = (n * np.sqrt(np.arange(pieces + 1) / pieces)).astype(np.int64)
+    bounds[pieces] = n
+    stops = np.searchsorted(codes, bounds << 32)
+    for piece in prange(pieces):
+        lo, hi = bounds[piece], bounds[piece + 1]
+        for k in range(stops[piece + 1]):
+            j = codes[k] & _LOW_HALF
+            if lo <= j < hi:
+                indptr[j + 1] += 1
+            if k >= stops[piece]:
+                indptr[(codes[k] >> 32) + 1] += 1
     for i in range(n):
         indptr[i + 1] += indptr[i]
     cursor = indptr[:-1].copy()
     indices = np.empty(indptr[n], np.int32)
-    for code in codes:
-        i, j = code >> 32, code & _LOW_HALF
-        indices[cursor[i]] = j
-        indices[cursor[j]] = i
-        cursor[i] += 1
-        cursor[j] += 1
+    for piece in prange(pieces):
+        lo, hi = bounds[piece], bounds[piece + 1]
+        for k in range(stops[piece + 1]):
+            i, j = codes[k] >> 32, codes[k] & _LOW_HALF
+            if lo <= j < hi:
+                indices[cursor[j]] = i
+                cursor[j] += 1
+            if k >= stops[piece]:
+                indices[cursor[i]] = j
+                cursor[i] += 1
     return indptr, indices
 
 

@@ -15,7 +15,7 @@ from sgcn.data.draft import Draft
 from sgcn.data.files import LIMIT
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
-from sgcn.options import Options, option, real
+from sgcn.options import Options, Rule, option, real
 
 PARTS = ("train", "validation", "test")
 
@@ -31,11 +31,16 @@ class Importer(Options, ABC):
 
     @property
     def limit(self) -> int:
-        return int(self.limit_gb * 2**30)
+        return int(min(self.limit_gb, 2**30) * 2**30)
 
     @abstractmethod
     def read(self, source: Path, draft: Draft) -> Graph:
         """Write the arrays of ``source`` into ``draft`` and finish it."""
+
+
+def a_name() -> Rule:
+    """The option is part of a file's name; none means that there is only one to choose."""
+    return Rule("a name, or none", lambda v: v is None or (isinstance(v, str) and v != ""))
 
 
 def folder(source: Path, what: str) -> Path:

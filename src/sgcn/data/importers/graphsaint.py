@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
+from sgcn.kernels import csr
 from sgcn.options import flag, option
 
 _FILES = "a GraphSAINT folder: adj_full.npz, feats.npy, class_map.json, role.json"
@@ -38,7 +39,7 @@ class GraphSaint(Importer):
             for name in ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
         }
         with Npz(paths["adj_full.npz"], "a scipy CSR matrix (adj_full.npz)", self.limit) as file:
-            indptr, indices = csr_arrays(file)
+            indptr, indices = sorted_rows(*csr_arrays(file))
         n = len(indptr) - 1
         roles = read_json(paths["role.json"], "the lists tr, va and te (role.json)", dict)
         for key, word in _ROLES.items():
@@ -52,6 +53,15 @@ class GraphSaint(Importer):
         train = np.flatnonzero(split == 0) if self.standardise else None
         write_npy(draft, paths["feats.npy"], n, train)
         return draft.finish(draft.csr(indptr, indices))
+
+
+def sorted_rows(indptr: Any, indices: Any) -> tuple[Any, Any]:
+    """Rows in order, without duplicates: sorted in place, so that edges are held once."""
+    if csr.rows_are_sorted(indptr, indices):
+        return indptr, indices
+    kept = csr.sort_many_rows(indptr, indices)
+    indptr = csr.compact_rows(indptr, indices, kept)
+    return indptr, indices[: indptr[-1]]
 
 
 def csr_arrays(file: Npz) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:

@@ -1,0 +1,50 @@
+"""Write a graph again with features made ready for training.
+
+examples:
+  sgcn data features my-graph/ --out ready/ --standardise
+  sgcn data features my-graph/ --out ready/ --row-normalise
+  sgcn data features my-graph/ --out small/ --dtype float16
+
+--standardise needs dense features and a split: the labelled training nodes set mean and variance.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="NAME", help="a name, graph directory or .npz")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")
+    parser.add_argument(
+        "--standardise",
+        action="store_true",
+        help="mean 0 and variance 1 on the training nodes; constant columns become 0",
+    )
+    parser.add_argument(
+        "--row-normalise",
+        action="store_true",
+        help="absolute values of a row sum to 1 (before --standardise)",
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=("float16", "float32"),
+        default="float32",
+        help="what is stored; training computes in float32; default: %(default)s",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    from sgcn.data.features import write_features
+    from sgcn.data.opening import check_new, open_as_is
+
+    check_new(args.out)
+    graph = write_features(
+        open_as_is(args.data),
+        args.out,
+        standardise=args.standardise,
+        row_normalise=args.row_normalise,
+        dtype=args.dtype,
+    )
+    print(f"{args.out}: {graph.x.shape[0]:,} rows of {graph.x.shape[1]:,} {graph.x.dtype} features")

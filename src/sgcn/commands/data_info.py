@@ -1,0 +1,97 @@
+"""Say what a graph is like, and what may surprise about it.
+
+examples:
+  sgcn data info flickr-like
+  sgcn data info my-graph/ --json
+  sgcn data info synthetic:nodes=20000,degree=12,noise=0.3
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sgcn.data.describe import Degrees, Description, FeatureFacts, LabelFacts
+
+_SHOWN = 8  # classes with their counts
+_BAR = 40
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="NAME", help="a name, graph directory or .npz")
+    parser.add_argument("--json", action="store_true", help="all figures for a program to read")
+
+
+def run(args: argparse.Namespace) -> None:
+    from dataclasses import asdict
+
+    from sgcn.data.describe import describe
+    from sgcn.data.opening import open_as_is
+    from sgcn.events import to_json
+
+    description = describe(open_as_is(args.data))
+    if args.json:
+        print(to_json(asdict(description), indent=1))
+    else:
+        print("\n".join(_page(description)))
+
+
+def _page(d: Description) -> Iterator[str]:
+    kind = f"{'directed' if d.directed else 'undirected'}{', weighted' if d.weighted else ''}"
+    yield _line("nodes", f"{d.nodes:,}")
+    yield _line("edges", f"{d.edges:,} {kind}")
+    yield from _degrees(d.degrees)
+    if d.features is not None:
+        yield _features(d.features)
+    if d.labels is not None:
+        yield _labels(d.labels)
+    if d.split is not None:
+        yield _line("split", ", ".join(f"{n:,} {name}" for name, n in d.split.items() if n))
+    if d.homophily is not None and d.labels is not None:
+        means = "mean overlap of label sets" if d.labels.multi_label else "edges inside a class"
+        yield _line("homophily", f"{d.homophily:.3f} ({means})")
+    parts = ", ".join(f"{_size(n)} {name}" for name, n in d.memory.items() if n)
+    yield _line("memory", f"{_size(sum(d.memory.values()))} ({parts})")
+    for note in d.notes:
+        yield _line("note", note)
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name:<11}{text}"
+
+
+def _degrees(d: Degrees) -> Iterator[str]:
+    yield _line(
+        "degrees", f"{d.least} least, {d.median:g} median, {d.mean:.1f} mean, {d.most:,} most"
+    )
+    top = max(count for _, _, count in d.histogram)
+    for low, high, count in d.histogram:
+        span = str(low) if low == high else f"{low}-{high}"
+        bar = "#" * round(_BAR * count / top) or ("." if count else "")
+        yield f"{span:>23} {bar:<{_BAR}} {count:,}"
+
+
+def _features(f: FeatureFacts) -> str:
+    kind = "sparse" if f.sparse else "dense"
+    return _line(
+        "features",
+        f"{f.width:,} {kind} {f.dtype}, {f.density:.2%} not zero, from {f.least:g} to {f.most:g}",
+    )
+
+
+def _labels(labels: LabelFacts) -> str:
+    ranked = sorted(enumerate(labels.counts), key=lambda pair: (-pair[1], pair[0]))
+    shown = ", ".join(f"{c}: {count:,}" for c, count in ranked[:_SHOWN])
+    more = f", {len(ranked) - _SHOWN} more" if len(ranked) > _SHOWN else ""
+    what = "labels, several a node" if labels.multi_label else "classes"
+    return _line("labels", f"{labels.classes} {what}; {labels.labelled:,} nodes ({shown}{more})")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"

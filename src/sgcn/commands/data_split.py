@@ -1,0 +1,62 @@
+"""Write a graph again with another split into training, validation and test nodes.
+
+examples:
+  sgcn data split my-graph/ --out split/ --train 0.7 --val 0.1 --seed 3
+  sgcn data split my.npz --out split/ --how stratified
+  sgcn data split my-graph/ --out split/ --files train.txt val.txt test.npy
+
+Only labelled nodes get a part. stratified keeps the share of every class in every part; where nodes
+have several labels, the rarest one of a node counts. A file has one node id a line, or is a .npy
+vector of ids; nodes in none of the files have no part.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="NAME", help="a name, graph directory or .npz")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")
+    parser.add_argument(
+        "--how",
+        choices=("random", "stratified", "files"),
+        help="default: random, or files with --files",
+    )
+    parser.add_argument("--train", type=float, metavar="SHARE", help="default: 0.6")
+    parser.add_argument("--val", type=float, metavar="SHARE", help="default: 0.2")
+    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
+    parser.add_argument(
+        "--files", type=Path, nargs=3, metavar=("TRAIN", "VAL", "TEST"), help="node ids"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    import numpy as np
+
+    from sgcn.data import splits
+    from sgcn.data.opening import check_new, open_as_is
+    from sgcn.errors import SgcnError
+
+    how = args.how or ("random" if args.files is None else "files")
+    drawn = {
+        name: value
+        for name, value in (("train", args.train), ("val", args.val), ("seed", args.seed))
+        if value is not None
+    }
+    if (how == "files") != (args.files is not None) or (how == "files" and drawn):
+        raise SgcnError(
+            "--files goes with --how files and with no --train, --val or --seed, expected either "
+            "three files or shares"
+        )
+    check_new(args.out)
+    graph = open_as_is(args.data)
+    if how == "files":
+        split = splits.split_from_files(graph, args.files)
+    else:
+        draw = splits.random_split if how == "random" else splits.stratified_split
+        split = draw(graph, **drawn)
+    splits.with_split(graph, split).save(args.out)
+    train, val, test = (np.count_nonzero(split == part) for part in range(3))
+    print(f"{args.out}: {train:,} training, {val:,} validation and {test:,} test nodes")

@@ -1,0 +1,302 @@
+"""Published files, fetched: begun again where a connection broke, and whole or not there at all.
+
+A file grows as ``NAME.part`` and gets its name when it is whole. What it came from is kept beside,
+in ``NAME.part.json``, so that no file is ever put together from two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import socket
+import stat
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from threading import Thread
+from typing import Any
+
+from sgcn.data.files import LIMIT, check_size, unreadable
+from sgcn.data.published import PUBLISHED, Published, Source
+from sgcn.errors import SgcnError
+from sgcn.options import known_name
+
+CONNECT_SECONDS = 5.0  # for all addresses together
+READ_SECONDS = 60.0
+ATTEMPTS = 5  # in a row without a new byte
+PAUSE_SECONDS = 0.5  # between them
+SUMS = "SHA256SUMS"
+_BLOCK = 1 << 20
+_PAGE = (b"<!doctype html", b"<html")
+
+
+class _FetchError(Exception):
+    """This address will not do; the words say why."""
+
+
+def download(name: str, out: Path, *, limit: int = LIMIT) -> Path:
+    """Fetch the files of the published graph ``name`` into ``out``: what its importer reads."""
+    graph = PUBLISHED[known_name("graph", name, PUBLISHED)]
+    if out.exists() and not out.is_dir():
+        raise SgcnError(f"{out} is a file, expected a folder for what is fetched")
+    wanted = [file for file in graph.files if not (out / file.name).exists()]
+    if wanted:
+        reachable = _reachable({_server(url) for file in wanted for url in file.urls})
+        if not reachable:
+            hosts = sorted({urllib.parse.urlsplit(u).netloc for f in wanted for u in f.urls})
+            raise SgcnError(
+                f"{', '.join(hosts)} cannot be reached, expected a network: "
+                f"{_by_hand(name, graph)}"
+            )
+        with _writing(out):
+            out.mkdir(parents=True, exist_ok=True)
+        for file in wanted:
+            urls = [url for url in file.urls if _server(url) in reachable]
+            _fetch(file, urls, out, _by_hand(name, graph))
+    for file in graph.files:
+        if file.name.endswith(".zip"):
+            _unpack(out / file.name, out / "unpacked", limit)
+            return out / "unpacked" / graph.inside
+    return out / graph.inside
+
+
+def _by_hand(name: str, graph: Published) -> str:
+    names = ", ".join(file.name for file in graph.files)
+    return (
+        f"get {names} in another way (see {graph.page}), then run `sgcn data import "
+        f"{graph.importer} FOLDER --out {name}`"
+    )
+
+
+# -- the network --------------------------------------------------------------------------------
+
+
+def _server(url: str) -> tuple[str, int]:
+    """Host and port that a request for ``url`` talks to first: a proxy, where there is one."""
+    parts = urllib.parse.urlsplit(url)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if proxy and not urllib.request.proxy_bypass(parts.hostname or ""):
+        parts = urllib.parse.urlsplit(proxy if "//" in proxy else f"//{proxy}", "http")
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _reachable(servers: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Those that take a connection. Looking up a name knows no timeout: a thread can be left."""
+    found = set()
+
+    def knock(server: tuple[str, int]) -> None:
+        with suppress(OSError):
+            socket.create_connection(server, CONNECT_SECONDS).close()
+            found.add(server)
+
+    threads = [Thread(target=knock, args=(server,), daemon=True) for server in servers]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + CONNECT_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    return set(found)
+
+
+def _fetch(file: Source, urls: list[str], out: Path, otherwise: str) -> None:
+    """``file`` from the first address that gives it."""
+    path, part = out / file.name, out / f"{file.name}.part"
+    reasons = []
+    for url in urls:
+        try:
+            _resume(url, part)
+            found = _sum(part)
+            if file.sha256 not in (None, found):
+                _forget(part)
+                raise _FetchError(f"it has the sum {found}, expected {file.sha256}")
+            _record(out / SUMS, file.name, found)
+            os.replace(part, path)
+            _forget(part)
+            return
+        except _FetchError as failure:
+            reasons.append(f"{url}: {failure}")
+    reason = "; ".join(reasons) or "no address of it can be reached"
+    raise SgcnError(f"{file.name} could not be fetched ({reason}), expected the file: {otherwise}")
+
+
+def _resume(url: str, part: Path) -> None:
+    """Fetch ``url`` to ``part``, from where it broke off before, as often as that helps."""
+    left = ATTEMPTS
+    while left:
+        before = _begun(url, part)
+        reason = "the connection broke"
+        try:
+            if _receive(url, part):
+                return
+        except SgcnError:
+            raise
+        except urllib.error.HTTPError as error:
+            error.close()
+            reason = f"HTTP {error.code}"
+            if error.code == 416 and before:
+                if (error.headers.get("Content-Range") or "").endswith(f"/{before}"):
+                    return  # it was whole, only without its name
+                _forget(part)
+            elif error.code < 500:
+                raise _FetchError(reason) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = str(getattr(error, "reason", "") or error) or type(error).__name__
+        if _begun(url, part) > before:
+            left = ATTEMPTS
+        else:
+            left -= 1
+            time.sleep(PAUSE_SECONDS)
+    raise _FetchError(reason)
+
+
+def _receive(url: str, part: Path) -> bool:
+    """One request: what is missing, or everything where the server knows no parts."""
+    from sgcn import __version__
+
+    start = _begun(url, part)
+    headers = {"User-Agent": f"sgcn/{__version__}", "Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+        if mark := _origin(part).get("mark"):
+            headers["If-Range"] = mark
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=READ_SECONDS) as response:
+        if response.headers.get_content_type() == "text/html":
+            raise _FetchError("it answers with an HTML page instead of the file")
+        if response.status != 206:
+            start = 0
+        elif not _continues(response, start):  # another part than we asked for
+            _forget(part)
+            return False
+        size = response.headers.get("Content-Length")
+        total = start + int(size) if size else None
+        if start == 0:
+            _forget(part)
+            etag = response.headers.get("ETag") or ""
+            mark = etag if etag.startswith('"') else response.headers.get("Last-Modified")
+            with _writing(part):
+                _origin_file(part).write_text(json.dumps({"url": url, "mark": mark}))
+        return _pour(response, part, start, total)
+
+
+def _pour(response: Any, part: Path, start: int, total: int | None) -> bool:
+    """Write what comes; whether it is all."""
+    from tqdm import tqdm
+
+    bar = tqdm(
+        desc=part.stem, initial=start, total=total, unit="B", unit_scale=True, leave=False,
+        disable=not sys.stderr.isatty(),
+    )  # fmt: skip
+    with bar:
+        while data := response.read(_BLOCK):
+            if start == 0 and data.lstrip()[:20].lower().startswith(_PAGE):
+                _forget(part)
+                raise _FetchError("it answers with an HTML page instead of the file")
+            with _writing(part), part.open("ab" if start else "wb") as file:
+                file.write(data)
+            start += len(data)
+            bar.update(len(data))
+    return start == total if total is not None else start > 0
+
+
+def _continues(response: Any, start: int) -> bool:
+    """Whether the answer begins where we stopped."""
+    words = (response.headers.get("Content-Range") or "").split()
+    return len(words) == 2 and words[1].startswith(f"{start}-")
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def _origin_file(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")
+
+
+def _origin(part: Path) -> dict[str, Any]:
+    """Where ``part`` came from, if that is known."""
+    try:
+        origin = json.loads(_origin_file(part).read_text())
+    except (OSError, ValueError):
+        return {}
+    return origin if isinstance(origin, dict) else {}
+
+
+def _begun(url: str, part: Path) -> int:
+    """How many bytes of ``url`` are there already."""
+    return part.stat().st_size if part.exists() and _origin(part).get("url") == url else 0
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _origin_file(part).unlink(missing_ok=True)
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _record(path: Path, name: str, found: str) -> None:
+    """Keep the sum of a file, in the form that sha256sum checks."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    lines = [line for line in lines if not line.endswith(f"  {name}")]
+    path.write_text("\n".join([*lines, f"{found}  {name}"]) + "\n")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """A full or forbidden disk becomes one sentence; what came so far stays for the next time."""
+    try:
+        yield
+    except OSError as error:
+        raise SgcnError(
+            f"{path} cannot be written ({error.strerror}), expected room and the right to: mend "
+            "that and run this again"
+        ) from None
+
+
+# -- archives -----------------------------------------------------------------------------------
+
+
+def _unpack(path: Path, target: Path, limit: int) -> None:
+    """The members of a zip file as files below ``target``, which appears whole or not at all."""
+    if target.exists():
+        return
+    what = "a whole zip file: remove it and run this again"
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        with unreadable(path, what), zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            check_size(path, sum(member.file_size for member in members), limit)
+            for member in members:
+                _check_member(path, member)
+            for member in members:
+                archive.extract(member, folder)
+        folder.chmod(0o755)
+        os.replace(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_member(path: Path, member: zipfile.ZipInfo) -> None:
+    name = PurePosixPath(member.filename.replace("\\", "/"))
+    drive = ":" in name.parts[0] if name.parts else True
+    if name.is_absolute() or ".." in name.parts or drive:
+        raise SgcnError(
+            f"{path} has the member {member.filename!r}, expected names inside the folder: do not "
+            "trust this file"
+        )
+    if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
+        raise SgcnError(
+            f"{path} has the member {member.filename!r}, a link or encrypted, expected plain files"
+        )

@@ -1,0 +1,249 @@
+"""Features, labels and split in files of their own, for formats that hold edges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.data.draft import Draft
+from sgcn.data.importers.base import Importer
+from sgcn.data.importers.rows import (
+    check_ids,
+    check_rows,
+    counted,
+    labels_file,
+    labels_of,
+    npy_shape,
+    part_of,
+    single,
+    split_file,
+    split_of_numbers,
+    write_features,
+    write_features_file,
+)
+from sgcn.data.tables import Table, open_table
+from sgcn.data.words import Names, Words
+from sgcn.errors import SgcnError
+from sgcn.options import Rule, flag, option, optional, whole
+
+_TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet")
+_EXACT = 2**53  # from here on float64 has gaps between whole numbers
+
+
+def a_path() -> Rule:
+    return Rule("a file, or none", lambda v: v is None or (isinstance(v, str) and v != ""))
+
+
+def a_column() -> Rule:
+    return Rule(
+        "the name of a column, or its number from 0",
+        lambda v: (isinstance(v, str) and v != "") or whole(0).test(v),
+    )
+
+
+def _a_delimiter() -> Rule:
+    words = ("auto", "tab", "blank")
+    return Rule(
+        "one character, or one of " + ", ".join(words),
+        lambda v: isinstance(v, str) and (v in words or (len(v) == 1 and v.isascii())),
+    )
+
+
+class Ids:
+    """How nodes are called in the files: by their numbers, or by names, numbered as they come.
+
+    ``kind``: numbers, compact (numbers with gaps are names) or text.
+    """
+
+    def __init__(self, kind: str = "numbers") -> None:
+        self.kind = kind
+        self.names = None if kind == "numbers" else Names()
+
+    def columns(self, table: Table, chosen: list[int], others: list[int]) -> Iterator[list[Any]]:
+        """Node numbers of the chosen columns, and the numbers of the other ones."""
+        place = str(table.path)
+        if self.kind == "text":
+            for part in table.words([*chosen, *others]):
+                numbers = [words.numbers(place) for words in part[len(chosen) :]]
+                yield [*self._named(part[: len(chosen)]), *numbers]
+            return
+        if table.numeric:
+            kind = np.int64 if table.width == len(chosen) else np.float64
+            parts: Iterator[list[Any]] = (
+                [rows[:, k] for k in (*chosen, *others)] for rows in table.numbers(kind)
+            )
+        else:
+            parts = table.columns([*chosen, *others])
+        for part in parts:
+            ids = [_whole(values, place) for values in part[: len(chosen)]]
+            yield [*(ids if self.names is None else self._named(ids)), *part[len(chosen) :]]
+
+    def _named(self, columns: list[Any]) -> Any:
+        """Numbers of names; new ones are numbered row by row, wherever parts are cut."""
+        assert self.names is not None
+        if self.kind == "text":
+            numbers = self.names.number(Words.by_row(columns))
+        else:
+            numbers = self.names.number_ints(np.stack(columns, 1).reshape(-1))
+        return numbers.reshape(-1, len(columns)).T
+
+    def called(self, place: str) -> list[Any]:
+        """What the files call node 0, 1, 2, ..."""
+        assert self.names is not None
+        return self.names.texts(place) if self.kind == "text" else self.names.ints().tolist()
+
+
+def _whole(values: Any, place: str) -> Any:
+    """Ids that may have been read as reals."""
+    if values.dtype.kind in "iu":
+        return values
+    bad = ~(np.abs(values) < _EXACT) | (values != np.floor(values))
+    if bad.any():
+        raise SgcnError(
+            f"{place} has the id {values[np.argmax(bad)]:g}, expected whole numbers: set ids=text "
+            "for names"
+        )
+    return values.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Beside(Importer):
+    """Tables have a row a node: row k of node k, or as ``id_column`` says."""
+
+    features: str | None = option(None, a_path(), "features: .npy, .npz or a table")
+    labels: str | None = option(None, a_path(), "labels: .npy or a table")
+    split: str | None = option(None, a_path(), "train, valid, test: .npy, .npz, .json or a table")
+    id_column: int | str | None = option(
+        None, optional(a_column()), "column of the tables with ids; none: row k is of node k"
+    )
+    delimiter: str = option("auto", _a_delimiter(), "between fields; auto goes by the suffix")
+    header: bool | None = option(None, optional(flag()), "the first row names columns; none: look")
+
+    def table(self, path: Path, what: str) -> Table:
+        return open_table(
+            path, what, delimiter=self.delimiter, header=self.header, limit=self.limit
+        )
+
+    def tables(self) -> dict[str, Table]:
+        """The tables among the files, by what they hold."""
+        given = {key: getattr(self, key) for key in ("features", "labels", "split")}
+        return {
+            key: self.table(Path(path), f"{key} of nodes")
+            for key, path in given.items()
+            if path and Path(path).suffix in _TABLES
+        }
+
+    def rows(self) -> int | None:
+        """How many nodes the features or the labels are of, where row k is of node k."""
+        tables = self.tables()
+        for key in ("features", "labels"):
+            path = getattr(self, key)
+            if key in tables and self.id_column is None:
+                return tables[key].rows()
+            if path and Path(path).suffix == ".npy":
+                shape = npy_shape(Path(path), f"{key} of nodes")
+                return shape[0] if shape else None
+        return None
+
+    def rows_of(self, table: Table, ids: Ids) -> Any:
+        """Which node each row is of; None where row k is of node k. Names are in a column."""
+        if self.id_column is None and ids.kind == "numbers":
+            return None
+        parts = ids.columns(table, [self._key(table)], [])
+        return np.concatenate([part[0] for part in parts])
+
+    def write_rows(self, draft: Draft, n: int, ids: Ids) -> None:
+        """Features, labels and split of ``n`` nodes, as far as there are any."""
+        tables = self.tables()
+        for key in ("features", "labels", "split"):
+            path = getattr(self, key)
+            if ids.names is not None and path and key not in tables:
+                raise SgcnError(
+                    f"{path} does not say which node is which, expected a table with their ids "
+                    f"for {key}: nodes are numbered as they appear"
+                )
+        if "features" in tables:
+            self._features(draft, tables["features"], n, ids)
+        elif self.features:
+            write_features_file(draft, Path(self.features), n, self.limit)
+        if "labels" in tables:
+            draft.write("y", self._labels(tables["labels"], n, ids))
+        elif self.labels:
+            draft.write("y", labels_file(Path(self.labels), n))
+        if "split" in tables:
+            draft.write("split", self._split(tables["split"], n, ids))
+        elif self.split:
+            draft.write("split", split_file(Path(self.split), n, self.limit))
+
+    # -- tables ---------------------------------------------------------------------------------
+
+    def _key(self, table: Table) -> int:
+        return table.place(0 if self.id_column is None else self.id_column)
+
+    def _place(self, table: Table, n: int, ids: Ids) -> tuple[Any, list[int]]:
+        """Which nodes the rows are of, and the columns beside the ids."""
+        rows = self.rows_of(table, ids)
+        columns = list(range(table.width))
+        if rows is None:
+            return slice(None), columns
+        columns.remove(self._key(table))
+        if not columns:
+            raise SgcnError(f"{table.path} has nothing beside the ids, expected {table.what}")
+        check_ids(rows, n, str(table.path), "row")
+        times = np.bincount(rows, minlength=n)
+        if times.max() > 1:
+            twice = rows[np.argmax(times[rows] > 1)]
+            node = twice if ids.names is None else repr(ids.called(str(table.path))[twice])
+            raise SgcnError(f"{table.path} has several rows of node {node}, expected one")
+        return rows, columns
+
+    def _features(self, draft: Draft, table: Table, n: int, ids: Ids) -> None:
+        rows, columns = self._place(table, n, ids)
+        place = str(table.path)
+        if isinstance(rows, slice) and table.numeric:  # nothing has to wait in memory
+            parts = counted(single(table.numbers(), place), n, place)
+            draft.stream("x", (n, len(columns)), np.float32, parts)
+        else:
+            write_features(draft, _placed(_numbers(table, columns), rows, n, place), n, place)
+
+    def _labels(self, table: Table, n: int, ids: Ids) -> npt.NDArray[Any]:
+        rows, columns = self._place(table, n, ids)
+        place = str(table.path)
+        values = _numbers(table, columns)
+        if isinstance(rows, slice) or len(columns) > 1:
+            return labels_of(_placed(values, rows, n, place), n, place)
+        classes = np.full(n, -1.0)  # who is not in the table has none
+        classes[rows] = values[:, 0]
+        return labels_of(classes, n, place)
+
+    def _split(self, table: Table, n: int, ids: Ids) -> npt.NDArray[np.int8]:
+        rows, columns = self._place(table, n, ids)
+        place = str(table.path)
+        if len(columns) != 1:
+            raise SgcnError(f"{place} has {len(columns)} columns, expected 1: the part of a node")
+        words = Names()
+        found = np.concatenate([words.number(part[0]) for part in table.words(columns)])
+        parts = np.array([part_of(word, place) for word in words.texts(place)])[found]
+        if isinstance(rows, slice):
+            return split_of_numbers(n, parts, place)
+        placed = np.full(n, -1)  # who is not in the table is in no part
+        placed[rows] = parts
+        return split_of_numbers(n, placed, place)
+
+
+def _placed(values: Any, rows: Any, n: int, place: str) -> Any:
+    check_rows(len(values), n, place)
+    placed = np.empty_like(values)
+    placed[rows] = values
+    return placed
+
+
+def _numbers(table: Table, columns: list[int]) -> Any:
+    if table.numeric:
+        return np.concatenate([part[:, columns] for part in table.numbers()])
+    return np.concatenate([np.stack(part, 1) for part in table.columns(columns)])

@@ -1,0 +1,89 @@
+"""Labels of a JSON object from node to class, or to a 0/1 list: GraphSAGE's and GraphSAINT's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.data.jsontext import json_text
+from sgcn.errors import SgcnError
+
+
+def class_map(path: Path, n: int, node_of: Callable[[str], int]) -> npt.NDArray[Any]:
+    """A class (int64) or a row of labels (uint8) for each of ``n`` nodes.
+
+    ``node_of`` turns a key into a node; a ValueError or KeyError says that there is none.
+    """
+    what = f"an object with a class or a 0/1 list for each of {n} nodes ({path.name})"
+    y: npt.NDArray[Any] = np.empty(0)
+    seen = np.zeros(n, np.bool_)
+    with json_text(path, what) as text:
+        for entries in text.entries():
+            nodes = _nodes(entries, path, n, node_of)
+            values = _values(list(entries.values()), path, what)
+            if y.size == 0:
+                y = np.empty((n, *values.shape[1:]), np.int64 if values.ndim == 1 else np.uint8)
+            if values.shape[1:] != y.shape[1:]:
+                raise SgcnError(f"{path} mixes labels of several shapes, expected {what}")
+            _check_labels(values, nodes, path)
+            y[nodes] = values
+            seen[nodes] = True
+        text.end()
+    if not seen.all():
+        raise SgcnError(
+            f"{path} labels {int(seen.sum())} nodes and not node {int(seen.argmin())}, expected "
+            f"labels of all {n}"
+        )
+    return y
+
+
+def _nodes(
+    entries: dict[str, Any], path: Path, n: int, node_of: Callable[[str], int]
+) -> npt.NDArray[np.int64]:
+    try:
+        nodes = np.fromiter(map(node_of, entries), np.int64, len(entries))
+    except (ValueError, KeyError, OverflowError):
+        name = next(key for key in entries if not _is_node(key, node_of))
+        raise SgcnError(f"{path} labels {name[:40]!r}, expected a node of the graph") from None
+    bad = (nodes < 0) | (nodes >= n)
+    if bad.any():
+        raise SgcnError(
+            f"{path} labels node {nodes[bad.argmax()]}, expected ids from 0 to {n - 1}"
+        )
+    return nodes
+
+
+def _is_node(key: str, node_of: Callable[[str], int]) -> bool:
+    try:
+        return -(2**63) <= node_of(key) < 2**63
+    except (ValueError, KeyError):
+        return False
+
+
+def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:
+    try:
+        values = np.array(given)
+    except (ValueError, OverflowError):  # lists of several lengths
+        values = np.empty(0, np.object_)
+    rows = values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 0)
+    if given and not (rows and values.dtype.kind in "iuf"):
+        raise SgcnError(f"{path} mixes what it should not, expected {what}")
+    return values
+
+
+def _check_labels(values: Any, nodes: Any, path: Path) -> None:
+    sets = values.ndim == 2
+    if sets:
+        bad = (values != 0) & (values != 1)
+    else:
+        bad = ~((values >= 0) & (values < 2**31) & (values == np.floor(values)))
+    if bad.any():
+        node, label = nodes[np.argwhere(bad)[0, 0]], values[bad][0]
+        raise SgcnError(
+            f"{path} gives node {node} the label {label}, expected "
+            f"{'0 or 1' if sets else 'a class from 0 on'}"
+        )

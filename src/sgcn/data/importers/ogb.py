@@ -1,0 +1,209 @@
+"""Folders of the Open Graph Benchmark's node property prediction: ogbn-arxiv, -products, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sgcn.data.draft import Draft
+from sgcn.data.files import Npz, existing, gunzipped, number_rows
+from sgcn.data.importers.base import Importer, a_name, folder, split_of
+from sgcn.data.importers.rows import checked_edges, labels_of, single
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.options import flag, option
+
+_FILES = "an OGB folder: raw/edge.csv.gz or raw/data.npz, and split/NAME/train.csv.gz"
+
+
+@dataclass(frozen=True)
+class Ogb(Importer):
+    """Both layouts: tables (``raw/edge.csv.gz``) and arrays (``raw/data.npz``)."""
+
+    name: ClassVar[str] = "ogb"
+    summary: ClassVar[str] = "folder of ogbn-...: raw/*.csv.gz or raw/*.npz, split/NAME/*.csv.gz"
+
+    split: str | None = option(None, a_name(), "which folder of split; none: the only one")
+    directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
+
+    def read(self, source: Path, draft: Draft) -> Graph:
+        folder(source, _FILES)
+        binary = (source / "raw" / "data.npz").exists()
+        layout = _Arrays(source, self.limit) if binary else _Tables(source, self.limit)
+        paths = [self._split_file(source, part) for part in ("train", "valid", "test")]
+        n = layout.nodes()
+        with layout.labels() as (width, parts, place):
+            one = width == 1
+            draft.stream(
+                "y",
+                (n,) if one else (n, width),
+                np.int64 if one else np.uint8,
+                _labels(_counted(parts, n, place), place),
+            )
+        # Only now is n believed: there is a label for each node.
+        ids = [_column(path, f"a node id in each line ({path.name})", self.limit) for path in paths]
+        draft.write("split", split_of(n, ids, map(str, paths)))
+        with layout.features() as (width, parts, place):
+            if width:
+                rows = single(_counted(parts, n, place), place)
+                draft.stream("x", (n, width), np.float32, rows)
+        edges = checked_edges(layout.edges(), n, str(layout.edge_file))
+        return draft.finish(draft.edges(edges, n, directed=self.directed))
+
+    def _split_file(self, source: Path, part: str) -> Path:
+        within = source / "split"
+        found = sorted(path.name for path in within.glob("*/"))
+        name = self.split or (found[0] if len(found) == 1 else None)
+        if not name:
+            raise SgcnError(
+                f"{within} has {len(found)} folders, expected one with train, valid and test"
+                + (f": set split to one of {', '.join(found)}" if found else "")
+            )
+        return _packed(source, f"split/{name}/{part}.csv")
+
+
+#: Columns (0 where there is no such file), rows in parts, and what to call the place.
+Rows = Iterator[tuple[int, Iterable[Any], str]]
+
+
+class _Tables:
+    """``raw/*.csv.gz``; the tables may be unpacked."""
+
+    def __init__(self, source: Path, limit: int) -> None:
+        self.source, self.limit = source, limit
+        self.edge_file = _packed(source, "raw/edge.csv")
+
+    def nodes(self) -> int:
+        return _one(_packed(self.source, "raw/num-node-list.csv"), 1, self.limit)
+
+    def edges(self) -> Iterator[tuple[Any, Any]]:
+        count = _one(_packed(self.source, "raw/num-edge-list.csv"), 0, self.limit)
+        what = "an edge in each line, source and target (edge.csv)"
+        with gunzipped(self.edge_file, what, self.limit) as file:
+            parts = number_rows(file, self.edge_file, what, 2)
+            yield from (
+                (part[:, 0], part[:, 1]) for part in _counted(parts, count, str(self.edge_file))
+            )
+
+    @contextmanager
+    def labels(self) -> Rows:
+        with self._rows(_packed(self.source, "raw/node-label.csv"), "labels") as rows:
+            yield rows
+
+    @contextmanager
+    def features(self) -> Rows:
+        if not any(_there(self.source, f"raw/node-feat.csv{end}") for end in ("", ".gz")):
+            yield 0, (), ""
+            return
+        with self._rows(_packed(self.source, "raw/node-feat.csv"), "features") as rows:
+            yield rows
+
+    @contextmanager
+    def _rows(self, path: Path, noun: str) -> Rows:
+        what = f"the {noun} of a node in each line ({path.name})"
+        with gunzipped(path, what, self.limit) as file:
+            parts = number_rows(file, path, what, None, dtype=np.float64)
+            first = next(parts, None)
+            if first is None:
+                raise SgcnError(f"{path} has no rows, expected {what}")
+            yield first.shape[1], chain((first,), parts), str(path)
+
+
+class _Arrays:
+    """``raw/data.npz`` and ``raw/node-label.npz``."""
+
+    def __init__(self, source: Path, limit: int) -> None:
+        self.limit = limit
+        self.edge_file = existing(source, "raw/data.npz", _FILES)
+        self.label_file = existing(source, "raw/node-label.npz", _FILES)
+
+    def nodes(self) -> int:
+        with self._data() as file:
+            return _single(file.all("num_nodes_list"), 1, self.edge_file)
+
+    def edges(self) -> Iterator[tuple[Any, Any]]:
+        with self._data() as file:
+            count = _single(file.all("num_edges_list"), 0, self.edge_file)
+            seen = 0
+            for src, dst in file.pairs("edge_index"):
+                seen += len(src)
+                yield src, dst
+        if seen != count:
+            raise SgcnError(f"{self.edge_file} has {seen} edges, expected {count}")
+
+    @contextmanager
+    def labels(self) -> Rows:
+        what = "labels (node-label.npz)"
+        with (
+            Npz(self.label_file, what, self.limit) as file,
+            file.npy("node_label", "biuf", 2) as array,
+        ):
+            yield array.shape[1], array.parts(), f"node_label in {self.label_file}"
+
+    @contextmanager
+    def features(self) -> Rows:
+        with self._data() as file:
+            if "node_feat" not in file:
+                yield 0, (), ""
+                return
+            with file.npy("node_feat", "iuf", 2) as array:
+                yield array.shape[1], array.parts(), f"node_feat in {self.edge_file}"
+
+    def _data(self) -> Npz:
+        return Npz(self.edge_file, "edge_index, num_nodes_list and more (data.npz)", self.limit)
+
+
+def _there(source: Path, name: str) -> bool:
+    return (source / name).exists() or (source / name).is_symlink()
+
+
+def _packed(source: Path, name: str) -> Path:
+    """The file ``name.gz``, or ``name`` where only that is there."""
+    plain = _there(source, name) and not _there(source, f"{name}.gz")
+    return existing(source, name if plain else f"{name}.gz", _FILES)
+
+
+def _column(path: Path, what: str, limit: int) -> Any:
+    with gunzipped(path, what, limit) as file:
+        parts = [part[:, 0] for part in number_rows(file, path, what, 1)]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _one(path: Path, least: int, limit: int) -> int:
+    return _single(_column(path, f"one number ({path.name})", limit), least, path)
+
+
+def _single(numbers: Any, least: int, path: Path) -> int:
+    """The number of nodes or edges of the only graph."""
+    if len(numbers) != 1:
+        raise SgcnError(f"{path} counts {len(numbers)} graphs, expected one: node property data")
+    if not least <= numbers[0] < 2**40:
+        raise SgcnError(f"{path} counts {numbers[0]}, expected a number >= {least}")
+    return int(numbers[0])
+
+
+def _counted(parts: Iterable[Any], n: int, place: str) -> Iterator[Any]:
+    """Rows as they pass; there must be ``n``."""
+    seen = 0
+    for part in parts:
+        seen += len(part)
+        if seen > n:
+            raise SgcnError(f"{place} has {seen} rows or more, expected {n}")
+        yield part
+    if seen < n:
+        raise SgcnError(f"{place} has {seen} rows, expected {n}")
+
+
+def _labels(parts: Iterable[Any], place: str) -> Iterator[Any]:
+    """Classes (-1 for nan) or 0/1 rows; rows are counted from the part's first in messages."""
+    before = 0
+    for part in parts:
+        where = f"{place}, counted from row {before} on," if before else place
+        yield labels_of(part, len(part), where)
+        before += len(part)

@@ -1,0 +1,175 @@
+"""What PyTorch Geometric saved: a ``Data`` object, its dict, or a processed dataset."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sgcn.data.draft import Draft, chunks
+from sgcn.data.files import check_size, checked, unreadable
+from sgcn.data.importers.base import Importer
+from sgcn.data.importers.rows import (
+    about,
+    checked_edges,
+    labels_of,
+    split_of_parts,
+    write_features,
+)
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.options import flag, option, whole
+
+_WHAT = "a homogeneous graph that PyTorch Geometric saved (.pt)"
+_MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
+
+
+@dataclass(frozen=True)
+class Pyg(Importer):
+    """Loaded without running anything: tensors, plain containers and PyG's own classes."""
+
+    name: ClassVar[str] = "pyg"
+    summary: ClassVar[str] = "file.pt with a Data object, its dict, or processed/data.pt"
+
+    split: int = option(0, whole(0), "which split, where masks have a column for each")
+    directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
+    weighted: bool = option(False, flag(), "use edge_weight (edges are then held in memory)")
+
+    def read(self, source: Path, draft: Draft) -> Graph:
+        data = _tensors(_load(source, self.limit), source)
+        edges, n = data["edge_index"], _nodes(data, source)
+        place = f"edge_index in {source}"
+        if "x" in data:
+            write_features(draft, data["x"], n, f"x in {source}")
+        if "y" in data:
+            draft.write("y", labels_of(data["y"], n, f"y in {source}"))
+        split = split_of_parts(
+            n,
+            lambda word: self._mask(data, _MASKS.get(word), source),
+            lambda word: f"{_MASKS[word]} in {source}",
+        )
+        if split is not None:
+            draft.write("split", split)
+        if self.weighted:
+            if "edge_weight" not in data:
+                raise SgcnError(f"{source} has no edge_weight, expected it: set weighted=false")
+            list(checked_edges(((edges[0], edges[1]),), n, place))
+            bare = SimpleNamespace(edge_index=edges, edge_weight=data["edge_weight"], num_nodes=n)
+            with about(source):
+                graph = Graph.from_pyg(bare, directed=self.directed)
+            return draft.finish(graph)
+        parts = ((edges[0][part], edges[1][part]) for part in chunks(edges.shape[1]))
+        graph = draft.edges(checked_edges(parts, n, place), n, directed=self.directed)
+        return draft.finish(graph)
+
+    def _mask(self, data: Mapping[str, Any], key: str | None, source: Path) -> Any:
+        mask = data.get(key or "")
+        if mask is None or mask.ndim != 2:
+            return mask
+        if self.split >= mask.shape[1]:
+            raise SgcnError(
+                f"{key} in {source} has {mask.shape[1]} columns, expected more than split = "
+                f"{self.split}: columns count from 0"
+            )
+        return mask[:, self.split]
+
+
+def _load(path: Path, limit: int) -> Any:
+    """The object in ``path``; code in it is refused, never run."""
+    import torch
+
+    checked(path, _WHAT)
+    stored = False
+    with unreadable(path, _WHAT):
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as file:
+                members = file.infolist()
+            check_size(path, sum(member.file_size for member in members), limit)
+            stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+
+    def load() -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about pickle versions: nothing a user can change
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=stored)
+
+    try:
+        with unreadable(path, _WHAT):
+            try:
+                return load()
+            except pickle.UnpicklingError as error:
+                if "torch_geometric" not in str(error):
+                    raise
+            with torch.serialization.safe_globals(_pyg_classes(path)):
+                return load()
+    except (pickle.UnpicklingError, RuntimeError) as error:
+        raise SgcnError(
+            f"{path} cannot be read, expected {_WHAT} with nothing but tensors "
+            f"({_reason(str(error))})"
+        ) from None
+
+
+def _pyg_classes(path: Path) -> list[Any]:
+    """The classes of a saved ``Data`` object: holders of tensors, safe to make."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from torch_geometric.data import data, storage
+    except ImportError:
+        raise SgcnError(
+            f"{path} holds a PyTorch Geometric object, expected that package to be installed: "
+            "`pip install torch_geometric`, or save data.to_dict() instead"
+        ) from None
+    return [data.Data, data.DataEdgeAttr, data.DataTensorAttr, storage.GlobalStorage]
+
+
+def _reason(words: str) -> str:
+    """The line of torch's page-long message that says what was found."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    found = [line for line in lines if "GLOBAL" in line or "nsupported" in line]
+    return (found or lines or ["no reason given"])[0][:200].rstrip(".")
+
+
+def _tensors(loaded: Any, path: Path) -> dict[str, Any]:
+    """The tensors by name, as numpy arrays; of a processed dataset, those of its one graph."""
+    slices = None
+    if isinstance(loaded, tuple) and len(loaded) in (2, 3):
+        loaded, slices = loaded[:2]
+    if isinstance(slices, Mapping) and any(len(where) > 2 for where in slices.values()):
+        raise SgcnError(f"{path} holds several graphs, expected one")
+    if not isinstance(loaded, Mapping) and hasattr(loaded, "to_dict"):
+        loaded = loaded.to_dict()
+    if not isinstance(loaded, Mapping):
+        raise SgcnError(f"{path} holds a {type(loaded).__name__}, expected {_WHAT}")
+    arrays = {
+        key: value.detach().numpy() if hasattr(value, "detach") else value
+        for key, value in loaded.items()
+        if hasattr(value, "detach") or key == "num_nodes"
+    }
+    edges = arrays.get("edge_index")
+    if edges is None:
+        raise SgcnError(f"{path} has no edge_index, expected {_WHAT}")
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise SgcnError(f"edge_index in {path} has shape {edges.shape}, expected (2, E)")
+    return arrays
+
+
+def _nodes(data: Mapping[str, Any], path: Path) -> int:
+    for key in ("x", "y", "train_mask"):
+        if key in data and np.ndim(data[key]):
+            return len(data[key])
+    count = data.get("num_nodes")
+    if isinstance(count, np.ndarray) and count.size == 1:
+        count = int(count.reshape(()))
+    if isinstance(count, int):
+        return count
+    edges = data["edge_index"]
+    if edges.size == 0 or edges.dtype.kind not in "iu":
+        raise SgcnError(f"{path} does not say how many nodes there are, expected num_nodes")
+    return int(edges.max()) + 1

@@ -1,0 +1,178 @@
+"""JSON of any length in bounded memory: an object's members, and long lists a piece at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from sgcn.data.files import Readable, checked, unreadable
+from sgcn.errors import SgcnError
+from sgcn.kernels import text
+
+#: Bytes that are read at a time, and what a single item may have.
+_STEP, _ITEM = 1 << 20, 1 << 28
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_WORD = re.compile(rb"[-+.0-9A-Za-z]+")
+_BLANKS = b" \t\r\n"
+
+
+class JsonText:
+    """A cursor in the text. Whoever is given a member's key reads or skips its value.
+
+    The text is cut between items and the pieces go through `json`, which sees every byte that is
+    wanted; what is skipped is only searched for its end.
+    """
+
+    def __init__(self, stream: Readable, path: Path, what: str) -> None:
+        self.stream, self.path, self.what = stream, path, what
+        self.data, self.at, self.before = b"", 0, 0
+
+    def members(self) -> Iterator[str]:
+        """The keys of the object at the cursor, which then stands before the value."""
+        self._expect(b"{")
+        if self._peek() == b"}":
+            self.at += 1
+            return
+        while True:
+            key = self._match(_STRING)
+            self._expect(b":")
+            yield str(self._parsed(key))
+            if self._peek() == b"}":
+                self.at += 1
+                return
+            self._expect(b",")
+
+    def value(self) -> Any:
+        """The value at the cursor, whole."""
+        start = self._peek()
+        if start == b'"':
+            return self._parsed(self._match(_STRING))
+        if start not in b"[{":
+            return self._parsed(self._match(_WORD))
+        pieces, size = [], 0
+        for piece in self._pieces():
+            pieces.append(piece)
+            size += len(piece)
+            self._check_item(size)
+        return self._parsed(start + b",".join(pieces) + (b"]" if start == b"[" else b"}"))
+
+    def skip(self) -> None:
+        """Pass the value at the cursor."""
+        if self._peek() in b"[{":
+            for _ in self._pieces():
+                pass
+        else:
+            self.value()
+
+    def items(self) -> Iterator[list[Any]]:
+        """The items of the list at the cursor, some thousands at a time."""
+        if self._peek() != b"[":
+            self._wrong("a list")
+        for piece in self._pieces():
+            yield self._parsed(b"[" + piece + b"]")
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """The entries of the object at the cursor, some thousands at a time."""
+        if self._peek() != b"{":
+            self._wrong("an object")
+        for piece in self._pieces():
+            yield self._parsed(b"{" + piece + b"}")
+
+    def end(self) -> None:
+        """Nothing but blanks may follow."""
+        if self._peek(required=False):
+            self._wrong("the end of the file")
+
+    # -- bytes ----------------------------------------------------------------------------------
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The text between the brackets at the cursor, cut at commas between items."""
+        closing = b"]" if self._peek() == b"[" else b"}"
+        self.at += 1
+        first = True
+        while True:
+            comma, end = text.json_items(np.frombuffer(self.data, np.uint8), self.at)
+            cut = end if end >= 0 else comma
+            if cut >= 0:
+                piece = self.data[self.at : cut]
+                self.at = cut + (end < 0)
+                if end >= 0 and self.data[end : end + 1] != closing:
+                    self._wrong(closing.decode())
+                if not piece.strip(_BLANKS) and not (first and end >= 0):
+                    self._wrong("an item")
+                self.at += end >= 0
+                first = False
+                yield piece
+                if end >= 0:
+                    return
+            if not self._fill():
+                self._wrong(closing.decode())
+
+    def _fill(self) -> bool:
+        """Drop what is behind the cursor and read on; whether there was more."""
+        rest = self.data[self.at :]
+        self._check_item(len(rest))
+        self.before += self.at
+        with unreadable(self.path, self.what):
+            more = self.stream.read(max(_STEP, len(rest)))
+        self.data, self.at = rest + more, 0
+        return len(more) > 0
+
+    def _check_item(self, size: int) -> None:
+        if size > _ITEM:
+            raise SgcnError(
+                f"{self.path} has an item of more than {_ITEM >> 20} MiB at byte {self.before}, "
+                f"expected {self.what}"
+            )
+
+    def _peek(self, *, required: bool = True) -> bytes:
+        """The next byte that is not blank; the cursor stands on it."""
+        while True:
+            while self.at < len(self.data):
+                byte = self.data[self.at : self.at + 1]
+                if byte not in _BLANKS:
+                    return byte
+                self.at += 1
+            if not self._fill():
+                if required:
+                    self._wrong("more")
+                return b""
+
+    def _expect(self, sign: bytes) -> None:
+        if self._peek() != sign:
+            self._wrong(sign.decode())
+        self.at += 1
+
+    def _match(self, pattern: re.Pattern[bytes]) -> bytes:
+        begun = self._peek() == b'"' or pattern is _WORD
+        found = pattern.match(self.data, self.at)
+        while begun and (found is None or found.end() == len(self.data)) and self._fill():
+            found = pattern.match(self.data, self.at)
+        if found is None:
+            self._wrong("a string" if pattern is _STRING else "a value")
+        self.at = found.end()
+        return found[0]
+
+    def _parsed(self, piece: bytes) -> Any:
+        with unreadable(self.path, self.what):
+            return json.loads(piece.decode())
+
+    def _wrong(self, wanted: str) -> NoReturn:
+        came = self.data[self.at : self.at + 10].decode("utf-8", "replace")
+        raise SgcnError(
+            f"{self.path} has {came or 'its end'!r} at byte {self.before + self.at} where "
+            f"{wanted!r} should be, expected {self.what}"
+        )
+
+
+@contextmanager
+def json_text(path: Path, what: str) -> Iterator[JsonText]:
+    """The text of a JSON file."""
+    with checked(path, what).open("rb") as file:
+        yield JsonText(file, path, what)

@@ -1,0 +1,73 @@
+"""Importers hold parts, not arrays: the peak of traced memory, and bars where one is watched."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from writers import make_truth, write_graphsaint, write_ogb, write_ogb_binary
+
+from sgcn import Graph
+from sgcn.data import draft
+from sgcn.data.importers import import_graph
+
+ROWS, WIDTH = 4_000, 2_100  # 33.6 MB as float32
+
+
+def large(write, folder) -> None:
+    """A folder whose features alone are large."""
+    truth = make_truth(300)
+    spare = ROWS - len(truth)
+    truth.split = np.r_[truth.split, np.zeros(spare, np.int8)]
+    truth.y = np.r_[truth.y, np.zeros(spare, np.int64)]
+    truth.x = np.tile(np.linspace(-1, 1, WIDTH), (ROWS, 1))
+    truth.x[::2] *= 2
+    if write is not write_ogb:
+        write(folder, truth)
+        return
+    truth.x = truth.x[:, :1]
+    write(folder, truth)
+    (folder / "raw" / "node-feat.csv.gz").unlink()
+    row = ",".join(f"{k % 100 / 100:g}" for k in range(WIDTH))
+    (folder / "raw" / "node-feat.csv").write_text(f"{row}\n" * ROWS)
+
+
+@pytest.mark.parametrize("write", [write_graphsaint, write_ogb_binary, write_ogb])
+def test_peak_of_memory(tmp_path, write):
+    large(write, tmp_path)
+    format = "graphsaint" if write is write_graphsaint else "ogb"
+    small = tmp_path / "small"
+    small.mkdir()
+    write(small, make_truth())
+    import_graph(format, small, tmp_path / "first")  # compiles what is needed
+    tracemalloc.start()
+    import_graph(format, tmp_path, tmp_path / "out")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    written = (tmp_path / "out" / "x.npy").stat().st_size
+    assert written > 30e6
+    assert peak < written
+    assert Graph.open(tmp_path / "out").x.shape == (ROWS, WIDTH)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_bars_on_a_terminal_only(tmp_path, monkeypatch, stream):
+    write_graphsaint(tmp_path, make_truth())
+    watched = stream()
+    monkeypatch.setattr(draft, "DELAY", 0)
+    monkeypatch.setattr(sys, "stderr", watched)
+    import_graph("graphsaint", tmp_path, tmp_path / "out")
+    said = watched.getvalue()
+    if stream is Terminal:
+        assert "reading x" in said
+        assert "writing x" in said
+    else:
+        assert said == ""

@@ -1,0 +1,195 @@
+"""PyTorch Geometric's files: what comes in, and what a malicious one may not do."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import small_graph as small
+from sgcn import Graph
+from small_graph import imported, refused, same_edges, same_rows
+
+
+def tensors(**changes):
+    made = {
+        "edge_index": torch.from_numpy(np.stack((small.SRC, small.DST))),
+        "x": torch.from_numpy(small.X),
+        "y": torch.from_numpy(small.Y),
+        **{key: torch.from_numpy(mask) for key, mask in small.MASKS.items()},
+    }
+    return {key: value for key, value in (made | changes).items() if value is not None}
+
+
+def save(path, **changes):
+    torch.save(tensors(**changes), path)
+    return path
+
+
+@pytest.fixture
+def pyg():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyG's import
+        return pytest.importorskip("torch_geometric.data")
+
+
+def test_a_dict(tmp_path):
+    graph = imported("pyg", save(tmp_path / "a.pt"), tmp_path / "g")
+    same_edges(graph, small.expected())
+    same_rows(graph)
+
+
+@pytest.mark.parametrize("kind", ["data", "dataset", "old dataset"])
+def test_saved_objects(tmp_path, pyg, kind):
+    data = pyg.Data.from_dict(tensors())
+    path = tmp_path / "data.pt"
+    if kind == "data":
+        torch.save(data, path)
+    elif kind == "dataset":
+        pyg.InMemoryDataset.save([data], path)
+    else:
+        torch.save((data, None), path)
+    graph = imported("pyg", path, tmp_path / "g")
+    same_edges(graph, small.expected())
+    same_rows(graph)
+    np.testing.assert_array_equal(graph.indices, Graph.from_pyg(data).indices)
+
+
+def test_a_dataset_of_several_graphs(tmp_path, pyg):
+    data = pyg.Data.from_dict(tensors())
+    pyg.InMemoryDataset.save([data, data], tmp_path / "data.pt")
+    refused("pyg", tmp_path / "data.pt", tmp_path, "data.pt holds several graphs")
+
+
+def test_without_pyg_a_saved_object_is_explained(tmp_path, pyg):
+    torch.save(pyg.Data.from_dict(tensors()), tmp_path / "data.pt")
+    code = (
+        "import sys; sys.modules['torch_geometric'] = None\n"
+        "from sgcn.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    argv = ["data", "import", "pyg", tmp_path / "data.pt", "--out", tmp_path / "g"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, argv)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 2
+    assert "pip install torch_geometric" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "g").exists()
+
+
+def test_weights_and_directions(tmp_path):
+    path = save(tmp_path / "a.pt", edge_weight=torch.from_numpy(small.WEIGHTS))
+    same_edges(imported("pyg", path, tmp_path / "g"), small.expected())
+    options = {"weighted": True, "directed": True}
+    same_edges(imported("pyg", path, tmp_path / "h", **options), small.expected(**options))
+    refused("pyg", save(tmp_path / "b.pt"), tmp_path, "no edge_weight", weighted=True)
+    (tmp_path / "made").rmdir()
+    path = save(tmp_path / "c.pt", edge_weight=torch.ones(3))
+    refused("pyg", path, tmp_path, "c.pt", "weights have shape (3,)", weighted=True)
+
+
+def test_shapes_of_labels_and_masks(tmp_path):
+    column = save(tmp_path / "a.pt", y=torch.from_numpy(small.Y)[:, None])
+    same_rows(imported("pyg", column, tmp_path / "a"))
+    sets = save(tmp_path / "b.pt", y=torch.from_numpy(small.SETS).float())
+    graph = imported("pyg", sets, tmp_path / "b")
+    assert graph.y.dtype == np.uint8
+    same_rows(graph, y=small.SETS)
+    both = {
+        key: torch.from_numpy(np.stack((np.roll(mask, 1), mask), 1))
+        for key, mask in small.MASKS.items()
+    }
+    masks = save(tmp_path / "c.pt", **both)
+    same_rows(imported("pyg", masks, tmp_path / "c"), split=np.roll(small.SPLIT, 1))
+    same_rows(imported("pyg", masks, tmp_path / "d", split=1))
+    refused("pyg", masks, tmp_path, "train_mask", "2 columns", split=2)
+
+
+def test_a_bare_graph(tmp_path):
+    none = dict.fromkeys(("x", "y", *small.MASKS))
+    graph = imported("pyg", save(tmp_path / "a.pt", **none, num_nodes=small.N), tmp_path / "a")
+    same_edges(graph, small.expected())
+    same_rows(graph, x=None, y=None, split=None)
+    assert len(imported("pyg", save(tmp_path / "b.pt", **none), tmp_path / "b")) == 7
+
+
+class Evil:
+    """Unpickled, it leaves a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("way", ["zip", "old", "pickle"])
+def test_a_malicious_file_is_not_run(tmp_path, way):
+    path, proof = tmp_path / "a.pt", tmp_path / "proof"
+    content = {"x": Evil(proof)}
+    if way == "pickle":
+        path.write_bytes(pickle.dumps(content, protocol=2))
+    else:
+        torch.save(content, path, _use_new_zipfile_serialization=way == "zip")
+    refused("pyg", path, tmp_path, "a.pt cannot be read", "nothing but tensors")
+    assert not proof.exists()
+    if way == "pickle":
+        pickle.loads(path.read_bytes())
+    else:
+        torch.load(path, weights_only=False)
+    assert proof.exists()  # it would have run
+
+
+BAD = {
+    "no edges": ({"edge_index": None}, ("no edge_index",)),
+    "flat edges": ({"edge_index": torch.zeros(4, dtype=torch.int64)}, ("shape (4,)", "(2, E)")),
+    "real edges": ({"edge_index": torch.zeros(2, 3)}, ("float32", "whole")),
+    "unknown node": ({"edge_index": torch.tensor([[0], [small.N]])}, ("names node 8 in edge 0",)),
+    "negative node": ({"edge_index": torch.tensor([[0, 0], [1, -1]])}, ("node -1 in edge 1",)),
+    "nan": ({"x": torch.full((small.N, 2), torch.nan)}, ("x in", "not finite in row 0")),
+    "too large": ({"x": torch.full((small.N, 2), 1e300, dtype=torch.float64)}, ("not finite",)),
+    "flat features": ({"x": torch.zeros(small.N)}, ("x in", "2 dimensions")),
+    "few labels": ({"y": torch.zeros(3, dtype=torch.int64)}, ("y in", "3 rows", "expected 8")),
+    "bad class": ({"y": torch.full((small.N,), -5)}, ("node 0 the label -5",)),
+    "bad set": ({"y": torch.full((small.N, 2), 2)}, ("node 0 the label 2", "0 or 1")),
+    "half class": ({"y": torch.full((small.N,), 0.5)}, ("node 0 the label 0.5",)),
+    "overlap": (
+        {"val_mask": torch.from_numpy(small.MASKS["train_mask"])}, ("val_mask", "in train already"),
+    ),
+    "empty part": ({"test_mask": torch.zeros(small.N, dtype=torch.bool)}, ("test_mask", "no node")),
+    "missing part": ({"test_mask": None}, ("train_mask", "the nodes of test")),
+    "short mask": ({"test_mask": torch.ones(3, dtype=torch.bool)}, ("test_mask", "shape (3,)")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tensors(tmp_path, case):
+    changes, words = BAD[case]
+    refused("pyg", save(tmp_path / "a.pt", **changes), tmp_path, "a.pt", *words)
+
+
+def test_bad_files(tmp_path):
+    path = tmp_path / "a.pt"
+    refused("pyg", path, tmp_path, "a.pt does not exist")
+    for content, word in (
+        (b"", "is empty"), (small.HTML, "HTML page"), (b"\x80\x02nonsense", "cannot be read"),
+        (save(tmp_path / "whole.pt").read_bytes()[:-500], "cannot be read"),
+    ):  # fmt: skip
+        path.write_bytes(content)
+        (tmp_path / "made").rmdir()
+        refused("pyg", path, tmp_path, "a.pt", word)
+    for value in (torch.zeros(3), [1, 2], "words", 3):
+        torch.save(value, path)
+        (tmp_path / "made").rmdir()
+        refused("pyg", path, tmp_path, "a.pt holds a", type(value).__name__)
+
+
+def test_a_bomb(tmp_path):
+    small.bomb(tmp_path / "a.pt", "archive/data.pkl")
+    refused("pyg", tmp_path / "a.pt", tmp_path, "unpacks to", limit_gb=0.001)

@@ -1,0 +1,64 @@
+"""Fields of text and the numbers of names, against what a dict and Python say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sgcn import SgcnError
+from sgcn.data.words import Names, Words
+
+texts = st.lists(st.text(max_size=6) | st.sampled_from(["a", "aa", "ab", "é", "\0", "a\0"]))
+
+
+@given(st.lists(texts, max_size=4))
+def test_names_are_numbered_as_they_appear(blocks):
+    names, known = Names(), {}
+    for block in blocks:
+        got = names.number(Words.of(block))
+        assert got.tolist() == [known.setdefault(word, len(known)) for word in block]
+    assert names.texts("here") == list(known)
+    assert len(names) == len(known)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9), max_size=50))
+def test_whole_numbers_are_names_too(values):
+    names, known = Names(), {}
+    got = names.number_ints(np.array(values, np.int64))
+    assert got.tolist() == [known.setdefault(value, len(known)) for value in values]
+    assert names.ints().tolist() == list(known)
+
+
+def test_tables_grow():
+    names = Names()
+    words = [f"{'x' * (k % 40)}{k}" for k in range(5000)]
+    for start in range(0, 5000, 700):
+        names.number(Words.of(words[start : start + 700]))
+    assert names.number(Words.of(words[::-1])).tolist() == list(range(5000))[::-1]
+    assert names.texts("here") == words
+
+
+def test_names_that_are_not_text():
+    names = Names()
+    names.number(Words(np.array([255, 254], np.uint8), np.array([0]), np.array([2])))
+    with pytest.raises(SgcnError, match="here has names that are not UTF-8"):
+        names.texts("here")
+
+
+def test_columns_by_row():
+    left, right = Words.of(["a", "bb"]), Words.of(["", "ccc"])
+    both = Words.by_row([left, right])
+    found = [both.data[a:b].tobytes() for a, b in zip(both.starts, both.ends, strict=True)]
+    assert found == [b"a", b"", b"bb", b"ccc"]
+    assert Words.by_row([left]) is left
+
+
+def test_numbers_of_fields():
+    words = Words.of(["1", "-2.5", "", "1e3"])
+    np.testing.assert_array_equal(words.numbers("here"), [1, -2.5, np.nan, 1000])
+    with pytest.raises(SgcnError, match=r"here has '-2\.5', expected a whole number"):
+        words.numbers("here", whole=True)
+    with pytest.raises(SgcnError, match="here has 'x', expected a number"):
+        Words.of(["1", "x"]).numbers("here")
