@@ -11,7 +11,7 @@ from sgcn import Key, cli
 from sgcn.bench import baselines, sampling
 from sgcn.data.synthetic import Synthetic, synthetic
 
-SPEC = Synthetic(nodes=400, edges=2_000, features=2, classes=2, communities=4, hub=8.0)
+SPEC = Synthetic(nodes=400, degree=10, features=2, classes=2, communities=4, hub=8.0)
 
 
 @pytest.fixture(scope="module")

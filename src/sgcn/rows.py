@@ -20,14 +20,18 @@ from torch import Tensor
 from sgcn.graph import is_sparse
 from sgcn.kernels import spmm as kernels
 
+_SLICE = 1 << 14  # rows that are float32 at one time
+
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The feature table X: dense float32, or CSR that stays sparse until the first product."""
+    """The feature table X: dense float32, CSR that stays sparse until the first product, or dense
+    float16, of which only the rows that are read become float32."""
 
     dense: Tensor | None
     sparse: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]] | None
     shape: tuple[int, int]
+    half: Tensor | None = None
 
     @staticmethod
     def of(x: Any) -> Features:
@@ -38,6 +42,9 @@ class Features:
                 x.data.astype(np.float32, copy=False),
             )
             return Features(None, parts, (int(x.shape[0]), int(x.shape[1])))
+        if x.dtype == np.float16 and x.ndim == 2:
+            half = torch.from_numpy(np.ascontiguousarray(x))
+            return Features(None, None, (half.shape[0], half.shape[1]), half)
         table = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
         return Features(table, None, (table.shape[0], table.shape[1]))
 
@@ -79,6 +86,8 @@ class Rows:
         """The rows as a tensor."""
         if self.features.dense is not None:
             return self.features.dense.index_select(0, self.ids)
+        if self.features.half is not None:
+            return self.features.half.index_select(0, self.ids).float()
         assert self.features.sparse is not None
         out = torch.empty(self.shape)
         kernels.sparse_rows_dense(*self.features.sparse, self.ids.numpy(), out.numpy())
@@ -87,8 +96,9 @@ class Rows:
     def __matmul__(self, weight: Tensor) -> Tensor:
         if self.features.dense is not None:
             return self.dense() @ weight
+        times = _HalfTimes if self.features.half is not None else _SparseTimes
         # torch leaves Function.apply untyped.
-        product: Tensor = _SparseTimes.apply(weight, self)  # type: ignore[no-untyped-call]
+        product: Tensor = times.apply(weight, self)  # type: ignore[no-untyped-call]
         return product
 
 
@@ -117,6 +127,29 @@ class _SparseTimes(torch.autograd.Function):
             torch.get_num_threads(),
         )
         return out, None
+
+
+class _HalfTimes(torch.autograd.Function):
+    """X[ids] W for X in float16, a slice of rows at a time: a whole float32 X is never there."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, rows: Rows) -> Tensor:
+        ctx.rows = rows
+        parts = [Rows(rows.features, rows.ids[part]) for part in _slices(rows)]
+        return torch.cat([part.dense() @ weight for part in parts])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        rows: Rows = ctx.rows
+        out = torch.zeros(rows.shape[1], g.shape[1])
+        for part in _slices(rows):
+            out.addmm_(Rows(rows.features, rows.ids[part]).dense().T, g[part])
+        return out, None
+
+
+def _slices(rows: Rows) -> list[slice]:
+    """At least one, so that no rows at all have a product too."""
+    return [slice(at, at + _SLICE) for at in range(0, max(len(rows.ids), 1), _SLICE)]
 
 
 class Table:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from sgcn.data.bundled import BUNDLED, bundled
 from sgcn.data.layout import is_graph
-from sgcn.data.synthetic import NAMED, synthetic
+from sgcn.data.synthetic import NAMED, PREFIX, parse_synthetic, synthetic
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import nearest
@@ -19,7 +19,7 @@ from sgcn.options import nearest
 
 def is_file(name: str) -> bool:
     """Whether ``name`` is a path, and not one of the names that stand for a graph."""
-    return name not in BUNDLED and name not in NAMED
+    return name not in BUNDLED and name not in NAMED and not name.startswith(PREFIX)
 
 
 def open_data(name: str, **options: Any) -> Graph:
@@ -27,8 +27,8 @@ def open_data(name: str, **options: Any) -> Graph:
     path = Path(name)
     if name in BUNDLED:
         return bundled(name, **options)
-    if name in NAMED:
-        return synthetic(name).with_propagation(**options)
+    if name in NAMED or name.startswith(PREFIX):
+        return synthetic(*parse_synthetic(name)).with_propagation(**options)
     if path.suffix == ".npz":
         return read_npz(path, **options)
     if path.is_dir() or is_graph(path):
@@ -40,8 +40,8 @@ def open_data(name: str, **options: Any) -> Graph:
         return graph if same else graph.with_propagation(**options)
     names = [*BUNDLED, *NAMED]
     raise SgcnError(
-        f"data is {name!r}, expected one of {', '.join(names)}, a directory that Graph.save wrote, "
-        f"or an .npz file{nearest(name, names)}"
+        f"data is {name!r}, expected one of {', '.join(names)}, synthetic:OPTIONS, a graph "
+        f"directory or an .npz file{nearest(name, names)}"
     )
 
 

@@ -10,9 +10,13 @@ A graph is a function of (spec, seed): the same bits for any number of threads.
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -20,7 +24,7 @@ from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import synthetic as kernels
 from sgcn.kernels.random import permutation, uniforms
-from sgcn.options import Options, between, flag, known_name, option, real, whole
+from sgcn.options import Options, between, flag, known_name, nearest, option, real, whole
 from sgcn.rng import Key, check_seed
 
 # Streams of the generator: numbers that no layer of a sample has.
@@ -32,7 +36,7 @@ class Synthetic(Options):
     """What a synthetic graph is like."""
 
     nodes: int = option(10_000, whole(2), "nodes")
-    edges: int = option(100_000, whole(), "undirected edges, distinct, none from a node to itself")
+    degree: float = option(20.0, real(0, open_=True), "mean degree: twice the edges over the nodes")
     features: int = option(64, whole(), "features of a node")
     classes: int = option(8, whole(), "classes, or labels with multi_label")
     multi_label: bool = option(False, flag(), "a node has a set of labels instead of one class")
@@ -50,27 +54,35 @@ class Synthetic(Options):
     train: float = option(0.6, between(0, 1), "share of training nodes")
     val: float = option(0.2, between(0, 1), "share of validation nodes; the rest is for testing")
 
+    @property
+    def edges(self) -> int:
+        """Undirected edges: distinct, none from a node to itself."""
+        return max(round(self.nodes * self.degree / 2), 1)
 
-#: Sizes, tasks and splits of the paper's five graphs.
+
+#: What stands before a name or a list of options where other graphs have names too.
+PREFIX = "synthetic:"
+
+#: Sizes, tasks and splits of the paper's five graphs; the edges are exact.
 NAMED: dict[str, Synthetic] = {
     "ppi-like": Synthetic(
-        nodes=14_755, edges=222_000, features=50, classes=121, multi_label=True,
+        nodes=14_755, degree=2 * 222_000 / 14_755, features=50, classes=121, multi_label=True,
         communities=24, hub=15.0, label_density=0.3, train=0.66, val=0.12,
     ),
     "ppi-large-like": Synthetic(
-        nodes=56_944, edges=794_000, features=50, classes=121, multi_label=True,
+        nodes=56_944, degree=2 * 794_000 / 56_944, features=50, classes=121, multi_label=True,
         communities=48, hub=20.0, label_density=0.3, train=0.79, val=0.11,
     ),
     "flickr-like": Synthetic(
-        nodes=89_250, edges=900_000, features=500, classes=7,
+        nodes=89_250, degree=2 * 900_000 / 89_250, features=500, classes=7,
         communities=28, hub=60.0, train=0.50, val=0.25,
     ),
     "reddit-like": Synthetic(
-        nodes=232_965, edges=11_600_000, features=602, classes=41,
+        nodes=232_965, degree=2 * 11_600_000 / 232_965, features=602, classes=41,
         communities=41, hub=30.0, train=0.66, val=0.10,
     ),
     "yelp-like": Synthetic(
-        nodes=716_847, edges=6_980_000, features=300, classes=100, multi_label=True,
+        nodes=716_847, degree=2 * 6_980_000 / 716_847, features=300, classes=100, multi_label=True,
         communities=200, hub=60.0, label_density=0.1, train=0.75, val=0.10,
     ),
 }  # fmt: skip
@@ -91,7 +103,7 @@ def synthetic(spec: str | Synthetic, seed: int = 0, features: bool = True) -> Gr
     community = np.empty(spec.nodes, np.int32)
     community[order] = np.repeat(np.arange(spec.communities, dtype=np.int32), np.diff(bounds))
     codes = _edges(spec, key, order, bounds)
-    indptr, indices = kernels.rows_of_edges(codes, spec.nodes)
+    indptr, indices = kernels.rows_of_edges(codes, spec.nodes, numba.get_num_threads())
     del codes  # eight bytes an edge: let go before the features come
     return Graph(
         indptr,
@@ -102,8 +114,49 @@ def synthetic(spec: str | Synthetic, seed: int = 0, features: bool = True) -> Gr
     )
 
 
+def parse_synthetic(text: str) -> tuple[Synthetic, int]:
+    """The spec and seed that a text means, with or without ``synthetic:`` before it.
+
+    ``flickr-like``, ``nodes=5000,degree=12``, or a name first and then what is different about it:
+    ``flickr-like,noise=0.3,seed=2``. Values are written as in JSON.
+    """
+    words = [word.strip() for word in text.removeprefix(PREFIX).split(",")]
+    base = Synthetic()
+    if "=" not in words[0]:
+        base = NAMED[known_name("synthetic graph", words.pop(0), NAMED)]
+    values: dict[str, Any] = {}
+    known = [*(field.name for field in dataclasses.fields(Synthetic)), "seed"]
+    for word in words:
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or name not in known:
+            raise SgcnError(
+                f"{text} has {word!r} in it, expected name=value with a name among "
+                f"{', '.join(known)}{nearest(name, known)}"
+            )
+        if name in values:
+            raise SgcnError(f"{text} gives {name} twice, expected one value")
+        values[name] = _value(value)
+    seed = check_seed(values.pop("seed", 0))
+    spec = dataclasses.replace(base, **values)
+    _check(spec)
+    return spec, seed
+
+
+def _value(text: str) -> Any:
+    """A number or truth value; what is none stays a text, which no option takes."""
+    try:
+        return json.loads(text.replace("_", ""))
+    except ValueError:
+        return text
+
+
 def _check(spec: Synthetic) -> None:
     nodes, communities = spec.nodes, spec.communities
+    for name, value in dataclasses.asdict(spec).items():
+        if not math.isfinite(value):
+            raise SgcnError(f"{name} is {value}, expected a finite number")
+    if nodes > np.iinfo(np.int32).max:
+        raise SgcnError(f"nodes is {nodes}, expected at most 2**31 - 1")
     if communities > nodes:
         raise SgcnError(f"communities is {communities}, expected at most the {nodes} nodes")
     if spec.classes > communities and not spec.multi_label:
@@ -120,8 +173,8 @@ def _check(spec: Synthetic) -> None:
     # Hubs meet each other again and again: long before all pairs are used, few draws are new.
     if spec.edges > room / 4:
         raise SgcnError(
-            f"edges is {spec.edges}, expected at most {int(room / 4)} for {nodes} nodes in "
-            f"{communities} communities with homophily {spec.homophily:g}"
+            f"degree is {spec.degree:g}, expected at most {room / 2 / nodes:.4g} for {nodes} nodes "
+            f"in {communities} communities with homophily {spec.homophily:g}"
         )
     if spec.train + spec.val > 1:
         raise SgcnError(f"train + val is {spec.train + spec.val:g}, expected at most 1")
@@ -147,7 +200,7 @@ def _edges(spec: Synthetic, key: Key, order: Any, bounds: Any) -> npt.NDArray[np
         if drawn > 100 * spec.edges:
             raise SgcnError(
                 f"only {have} of {spec.edges} edges are distinct after {drawn} draws, expected "
-                "room for all: lower hub or edges, or use fewer communities"
+                "room for all: lower hub or degree, or use fewer communities"
             )
     return codes
 

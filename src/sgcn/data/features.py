@@ -1,0 +1,134 @@
+"""Features made ready for training: rows that sum to 1, columns of mean 0 and variance 1, or half
+the bytes.
+
+Tables pass in slices of rows from one graph to a new directory: there is never a second copy in
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.data.draft import Draft, chunks
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph, is_sparse
+from sgcn.options import known_name
+from sgcn.task import train_nodes
+
+Array = npt.NDArray[Any]
+DTYPES = ("float16", "float32")
+
+
+def write_features(
+    graph: Graph,
+    path: str | Path,
+    *,
+    standardise: bool = False,
+    row_normalise: bool = False,
+    dtype: str = "float32",
+) -> Graph:
+    """Save ``graph`` to ``path`` with other features, and open it; the rest stays as it is.
+
+    Rows are normalised before columns are standardised. Sparse features stay sparse: they cannot be
+    standardised, which would fill them, and are float32.
+    """
+    known_name("dtype", dtype, DTYPES)
+    if graph.x is None or graph.x.ndim != 2:
+        raise SgcnError("the graph has no table of features (x), expected one")
+    if is_sparse(graph.x):
+        if standardise:
+            raise SgcnError(
+                "the features are sparse, expected dense ones to standardise: a mean of 0 would "
+                "fill them, use row_normalise"
+            )
+        if dtype == "float16":
+            raise SgcnError("the features are sparse, expected dense ones for float16")
+    train = train_nodes(graph) if standardise else None
+    with Draft(Path(path)) as draft:
+        if is_sparse(graph.x):
+            _write_sparse(draft, graph.x, row_normalise)
+        else:
+            steps: list[Callable[[Array], Array]] = [_rows_sum_to_one] if row_normalise else []
+            if train is not None:
+                steps.append(standardiser(_parts(graph.x, steps, train)))
+            parts = _checked(_parts(graph.x, steps), np.dtype(dtype))
+            draft.stream("x", graph.x.shape, dtype, parts)
+        for name in ("y", "split"):
+            if getattr(graph, name) is not None:
+                draft.write(name, getattr(graph, name))
+        return draft.finish(graph)
+
+
+def standardiser(parts: Callable[[], Iterator[Array]]) -> Callable[[Array], Array]:
+    """What brings the columns of ``parts()`` to mean 0 and variance 1; constant ones become 0.
+
+    The parts are read twice: differences from the mean lose no digits.
+    """
+    sums = [(len(rows), rows.sum(0)) for rows in parts()]
+    count = sum(length for length, _ in sums)
+    mean: Array = np.stack([total for _, total in sums]).sum(0) / count
+    squares = np.stack([np.square(rows - mean).sum(0) for rows in parts()]).sum(0)
+    deviation = np.sqrt(squares / count)
+    varies = deviation > np.finfo(np.float32).eps * np.abs(mean)
+    scale = np.divide(1.0, deviation, out=np.zeros_like(mean), where=varies)
+    return lambda rows: (rows - mean) * scale
+
+
+def _rows_sum_to_one(rows: Array) -> Array:
+    """Rows over the sum of their absolute values; rows of zeros stay zero."""
+    totals = np.abs(rows).sum(1, keepdims=True)
+    made: Array = rows / np.where(totals > 0, totals, 1.0)
+    return made
+
+
+def _parts(
+    x: Any, steps: list[Callable[[Array], Array]], nodes: Any = None
+) -> Callable[[], Iterator[Array]]:
+    """Slices of the rows ``nodes`` (or all) in float64, taken through the steps so far."""
+    steps = list(steps)
+
+    def parts() -> Iterator[Array]:
+        for part in chunks(x.shape[0] if nodes is None else len(nodes), x.shape[1]):
+            rows = np.asarray(x[part if nodes is None else nodes[part]], np.float64)
+            for step in steps:
+                rows = step(rows)
+            yield rows
+
+    return parts
+
+
+def _checked(parts: Callable[[], Iterator[Array]], dtype: np.dtype[Any]) -> Iterator[Array]:
+    """The parts, if ``dtype`` can hold them."""
+    most, first = float(np.finfo(dtype).max), 0
+    for rows in parts():
+        good = (np.abs(rows) <= most).all(1)
+        if not good.all():
+            node = int(np.argmin(good))
+            raise SgcnError(
+                f"node {first + node} has the feature {rows[node][np.abs(rows[node]).argmax()]:g}, "
+                f"expected finite numbers up to {most:g}, which {dtype} holds"
+            )
+        first += len(rows)
+        yield rows
+
+
+def _write_sparse(draft: Draft, x: Any, row_normalise: bool) -> None:
+    def parts() -> Iterator[Array]:
+        for part in chunks(x.shape[0], -(-x.nnz // x.shape[0])):
+            rows = x[part]
+            if row_normalise:
+                totals = np.asarray(abs(rows).sum(1), np.float64).ravel()
+                lengths = np.diff(rows.indptr)
+                yield rows.data / np.repeat(np.where(totals > 0, totals, 1.0), lengths)
+            else:
+                yield rows.data
+
+    draft.write("x_indptr", x.indptr)
+    draft.write("x_indices", x.indices)
+    draft.stream("x_data", (x.nnz,), np.float32, parts())
+    draft.header["x_shape"] = list(x.shape)
