@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from learning import labelled
 from sgcn import checkpoint, runs, training
 from sgcn.cli import main
-from sgcn.config import make_config, read_toml
+from sgcn.config import make_config, put, read_toml
 from sgcn.data.synthetic import NAMED
 
 SMALL = ["--set", "model.widths=8", "--set", "training.batch_size=16"]
@@ -502,3 +502,18 @@ def test_training_that_blows_up(data, tmp_path, capsys):
     code = train(data, tmp_path / "run", *options)
     assert "blew up" in refusal(capsys, code)
     assert not (tmp_path / "run" / "summary.json").exists()
+
+
+def test_a_saved_graph_keeps_its_own_propagation_matrix(tmp_path):
+    """What the config does not say is left as it was saved."""
+    graph = labelled().with_propagation("row", self_loops=False)
+    graph.save(tmp_path / "graph")
+    for settings, wanted in (
+        ([], ("row", False)),
+        (["--set", "graph.normalization=sym"], ("sym", False)),
+        (["--set", "graph.self_loops=true"], ("row", True)),
+    ):
+        values = {"data": str(tmp_path / "graph")}
+        put(values, settings[1:])
+        _, opened, _ = runs.prepare(make_config(values))
+        assert (opened.normalization, opened.self_loops) == wanted

@@ -120,6 +120,24 @@ def test_patience():
     assert len(epochs) == result.best_epoch + 1 + 3 < 60
 
 
+def test_patience_waits_for_a_score():
+    """Ten epochs between scores: one that has none cannot be worse than the best."""
+    _, _, events = trained("sgcn", epochs=30, lr=1e-9, patience=1, evaluate_every=10)
+    scored = [event.epoch for event in of_kind(events, ScoreEvent)]
+    assert scored[:2] == [9, 19]
+    assert of_kind(events, EpochEvent)[-1].epoch == scored[-1] == 19
+
+
+@pytest.mark.parametrize(
+    "options", [{"epochs": 0}, {"evaluate_every": 0}, {"patience": 0}, {"epochs": 1.5}]
+)
+def test_counts_are_checked(options):
+    (name, value), *_ = options.items()
+    with pytest.raises(SgcnError, match=f"{name} is {value}, expected a whole number >= 1"):
+        trained(**options)
+
+
+
 @pytest.mark.parametrize(
     ("estimator", "every", "wanted"),
     [

@@ -30,8 +30,12 @@ from sgcn.samplers import Sampler, make_sampler
 class GraphOptions(Options):
     """[graph]"""
 
-    normalization: str = option("sym", one_of("sym", "row"), "propagation matrix P")
-    self_loops: bool = option(True, flag(), "P is made of A + I")
+    normalization: str | None = option(
+        None, optional(one_of("sym", "row")), "propagation matrix P; none: the graph's own, or sym"
+    )
+    self_loops: bool | None = option(
+        None, optional(flag()), "P is made of A + I; none: the graph's own, or true"
+    )
 
 
 @dataclass(frozen=True)

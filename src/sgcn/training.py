@@ -28,7 +28,7 @@ from sgcn.graph import Graph
 from sgcn.inference import predict
 from sgcn.loader import Loader, Prefetcher
 from sgcn.nn import Model
-from sgcn.options import nearest
+from sgcn.options import nearest, whole
 from sgcn.rng import Key, check_seed
 from sgcn.rows import Features
 from sgcn.samplers import NodeSet, Sampler, make_sampler
@@ -82,6 +82,7 @@ def fit(
     ``inductive`` the training graph is that of the training nodes alone. With ``state`` a folder
     there, training can be killed at any moment: the same call goes on bit by bit.
     """
+    _check_counts(epochs=epochs, evaluate_every=evaluate_every, patience=patience)
     with ExitStack() as stack:
         for sink in sinks:
             stack.callback(sink.close)
@@ -107,6 +108,12 @@ def fit(
                 run.evaluate()
             run.end_epoch()
         return run.finish()
+
+
+def _check_counts(**counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and not whole().test(value):
+            raise SgcnError(f"{name} is {value!r}, expected {whole().words}")
 
 
 class _Run:
@@ -283,7 +290,8 @@ class _Run:
         self.epoch, self.step = self.epoch + 1, 0
 
     def out_of_patience(self, patience: int | None) -> bool:
-        waited = self.epoch - self.result.best_epoch - 1
+        """Whether the last score came ``patience`` epochs or more after the best one."""
+        waited = self.scored_epoch - self.result.best_epoch
         return patience is not None and self.result.best_epoch >= 0 and waited >= patience
 
     def finish(self) -> Fitted:

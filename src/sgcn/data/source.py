@@ -23,7 +23,11 @@ def is_file(name: str) -> bool:
 
 
 def open_data(name: str, **options: Any) -> Graph:
-    """The graph called ``name``; ``options`` are those of P (normalization, self_loops)."""
+    """The graph called ``name``; ``options`` are those of P (normalization, self_loops).
+
+    An option that is None or not there leaves what a saved graph has, or else the default.
+    """
+    options = {key: value for key, value in options.items() if value is not None}
     path = Path(name)
     if name in BUNDLED:
         return bundled(name, **options)
@@ -33,11 +37,8 @@ def open_data(name: str, **options: Any) -> Graph:
         return read_npz(path, **options)
     if path.is_dir() or is_graph(path):
         graph = Graph.open(path)
-        same = (graph.normalization, graph.self_loops) == (
-            options.get("normalization", "sym"),
-            options.get("self_loops", True),
-        )
-        return graph if same else graph.with_propagation(**options)
+        saved = {"normalization": graph.normalization, "self_loops": graph.self_loops}
+        return graph if saved | options == saved else graph.with_propagation(**saved | options)
     names = [*BUNDLED, *NAMED]
     raise SgcnError(
         f"data is {name!r}, expected one of {', '.join(names)}, synthetic:OPTIONS, a graph "
