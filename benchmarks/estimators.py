@@ -83,13 +83,13 @@ def table(lines: list[dict]) -> str:
     """Means over seeds of error / loss / F1 / snapshots; a row a sampler, a column an estimator."""
     out = ["gradient error / training loss / validation F1 / snapshots; mean over the seeds"]
     for graph in dict.fromkeys(line["graph"] for line in lines):
-        out += ["", f"{graph:<10}" + "".join(f"{name:>27}" for name in ESTIMATORS)]
+        out += ["", f"{graph:<10}" + "".join(f"{name:>33}" for name in ESTIMATORS)]
         for sampler in SAMPLERS:
             cells = [
                 cell([v for v in lines if (v["graph"], v["sampler"], v["estimator"]) == case])
                 for case in ((graph, sampler, name) for name in ESTIMATORS)
             ]
-            out += [f"{sampler:<10}" + "".join(f"{text:>27}" for text in cells)] * any(cells)
+            out += [f"{sampler:<10}" + "".join(f"{text:>33}" for text in cells)] * any(cells)
     return "\n".join(out)
 
 

@@ -91,7 +91,8 @@ class JsonLines(Sink):
     """One JSON object a line. ``keep`` bytes of an earlier run stay; what follows is dropped."""
 
     def __init__(self, path: Path, keep: int = 0) -> None:
-        self._file: IO[str] = path.open("a")
+        # A line at a time: whoever follows a run sees its steps as they come.
+        self._file: IO[str] = path.open("a", buffering=1)
         self._file.truncate(keep)
         self._file.seek(0, os.SEEK_END)
 

@@ -1,0 +1,128 @@
+"""The page: the data of the runs, joined with the template, the style and the scripts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sgcn import __version__
+from sgcn.errors import SgcnError
+from sgcn.events import to_json
+from sgcn.report.recording import PARTS, Recording, is_run
+from sgcn.report.thinning import POINTS
+
+_WEB = Path(__file__).parent / "web"
+_SCRIPTS = ("format.js", "chart.js", "tables.js", "script.js")
+
+#: Points of all lines of a curve together, so that a page of many runs stays a page.
+_BUDGET = 16 * POINTS
+
+
+def find_runs(paths: Sequence[Path]) -> list[Recording]:
+    """The runs that ``paths`` name: run directories, or folders of them as `sgcn compare` makes."""
+    folders: dict[Path, None] = {}
+    for path in paths:
+        found = [path] if is_run(path) else sorted(p for p in _inside(path) if is_run(p))
+        if not found:
+            raise SgcnError(
+                f"{path} is not a run directory, expected one that sgcn train wrote or a folder "
+                "of such"
+            )
+        folders |= dict.fromkeys(folder.resolve() for folder in found)
+    names = _names(list(folders))
+    return [Recording(folder, name) for folder, name in zip(folders, names, strict=True)]
+
+
+def _inside(path: Path) -> list[Path]:
+    try:
+        return list(path.iterdir())
+    except OSError:
+        return []
+
+
+def _names(folders: list[Path]) -> list[str]:
+    """The last part of each path, and as many before it as tell them apart."""
+    for parts in range(1, max(len(folder.parts) for folder in folders) + 1):
+        names = ["/".join(folder.parts[-parts:]) for folder in folders]
+        if len(set(names)) == len(names):
+            return names
+    return [str(folder) for folder in folders]
+
+
+def page_data(runs: Sequence[Recording]) -> dict[str, Any]:
+    """What the scripts get to see."""
+    points = max(POINTS // 8, min(POINTS, _BUDGET // len(runs)))
+    return {
+        "version": __version__,
+        "parts": PARTS,
+        "runs": [run.drawn(points) for run in runs],
+    }
+
+
+def page(data: dict[str, Any]) -> str:
+    """One HTML text that needs nothing else. Its policy lets only its own style and script run."""
+    style = (_WEB / "style.css").read_text("utf-8")
+    script = "\n".join((_WEB / name).read_text("utf-8") for name in _SCRIPTS)
+    policy = (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        f"connect-src '{'self' if 'live' in data else 'none'}'; base-uri 'none'; form-action 'none'"
+    )
+    parts = {"policy": policy, "style": style, "data": embedded(data), "script": script}
+    template = (_WEB / "template.html").read_text("utf-8")
+    # One pass: what looks like a mark inside the data stays what it is.
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], template)
+
+
+def embedded(data: Any) -> str:
+    """JSON that cannot end the script element it stands in, whatever the names in it say."""
+    text = to_json(data)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def check_out(out: Path) -> None:
+    """Refuse a place where the page cannot be written."""
+    folder = out.absolute().parent
+    if out.suffix != ".html" or out.is_dir() or not folder.is_dir():
+        raise SgcnError(
+            f"--out is {out}, expected the name of a file ending in .html in a folder that exists"
+        )
+    if not os.access(folder, os.W_OK):
+        raise SgcnError(f"--out is {out}, expected a folder where files can be written")
+
+
+def write_page(paths: Sequence[Path], out: Path) -> int:
+    """Write the page of the runs in ``paths`` to ``out``, whole or not at all; how many runs."""
+    check_out(out)
+    runs = find_runs(paths)
+    for run in runs:
+        run.refresh()
+        if not run.steps:
+            raise SgcnError(
+                f"{run.folder} is still empty, expected a run with a step in its metrics.jsonl: "
+                "wait for it, or follow it with --live"
+            )
+    text = page(page_data(runs))
+    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".html", dir=out.absolute().parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, out)
+    except BaseException as error:
+        os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise SgcnError(f"{out} cannot be written ({error.strerror}): make room") from None
+        raise
+    return len(runs)

@@ -1,0 +1,235 @@
+"""One run as the page shows it, finished or not: its configuration, its summary and its curves."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sgcn.errors import SgcnError
+from sgcn.report.thinning import POINTS, Floats, smooth, thin
+
+#: The files of `sgcn.runs`, named again here because reading them need not wait for torch.
+CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
+#: The curves, and whether they jump from batch to batch so much that a smooth line helps.
+CURVES = {
+    "loss": True,
+    "f1": False,
+    "validation_loss": False,
+    "gradient_norm": True,
+    "gradient_error": False,
+    "drift": False,
+}
+#: The parts of a run's seconds, in the order in which a step meets them.
+PARTS = ("sampling", "transfer", "compute", "snapshot", "evaluation")
+
+
+def is_run(path: Path) -> bool:
+    return (path / CONFIG).is_file()
+
+
+def _column() -> array[float]:
+    return array("d")
+
+
+@dataclass
+class Curve:
+    """Three columns: when, in both clocks, and what."""
+
+    step: array[float] = field(default_factory=_column)
+    seconds: array[float] = field(default_factory=_column)
+    value: array[float] = field(default_factory=_column)
+
+    def add(self, step: float, seconds: float, value: float) -> None:
+        self.step.append(step)
+        self.seconds.append(seconds)
+        self.value.append(value)
+
+    def drawn(self, points: int, smoothed: bool = False) -> dict[str, Any]:
+        """At most ``points`` of the curve, ready for JSON."""
+        value = np.array(self.value)
+        if smoothed:
+            value = smooth(value)
+        at = thin(value, points)
+        return {
+            "step": np.array(self.step)[at].astype(np.int64).tolist(),
+            "seconds": _short(np.array(self.seconds)[at]),
+            "value": _short(value[at]),
+        }
+
+
+class Recording:
+    """A run directory, read again and again while it grows; only new lines cost time."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.config: dict[str, str] = {}
+        self.summary: dict[str, Any] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Back to before the first line."""
+        self.curves = {name: Curve() for name in CURVES}
+        self.snapshots = Curve()
+        self.spent = dict.fromkeys(("total", *PARTS), 0.0)
+        self.steps = self.restarts = 0
+        self.best: dict[str, Any] = {}
+        self._read, self._last, self._lines = 0, b"", 0
+
+    def refresh(self) -> bool:
+        """Take in what the run wrote since the last call; whether that was anything."""
+        before = (self.config, self.summary, self._read, self._last)
+        self.config = _config(self.folder / CONFIG)
+        self.summary = _summary(self.folder / SUMMARY)
+        self._follow(self.folder / METRICS)
+        return before != (self.config, self.summary, self._read, self._last)
+
+    def _follow(self, path: Path) -> None:
+        """Read the new whole lines; a line that is still being written waits for the next call."""
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            return self._forget()
+        except OSError as error:
+            raise SgcnError(
+                f"{path} cannot be read ({error.strerror}), expected the events of a run"
+            ) from None
+        with file:
+            file.seek(self._read - len(self._last))
+            if file.read(len(self._last)) != self._last:  # a resumed run has cut it, or a new one
+                self._forget()
+                file.seek(0)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._lines += 1
+                self._take(_event(line, path, self._lines))
+                self._read, self._last = self._read + len(line), line
+
+    def _take(self, event: dict[str, Any]) -> None:
+        step, seconds = _number(event.get("step")), _number(event.get("seconds"))
+        if seconds == seconds:
+            self.spent["total"] = max(self.spent["total"], seconds)
+        else:
+            seconds = self.spent["total"]
+        kind = event.get("event")
+        found: dict[str, Any] = {
+            "gradient_error": event.get("gradient_error", event.get("relative_mse"))
+        }
+        if kind == "step":
+            found |= {name: event.get(name) for name in ("loss", "gradient_norm", "drift")}
+            self._count(event, step, seconds)
+        elif kind == "score":
+            score = event.get("validation")
+            if isinstance(score, dict):
+                found |= {"f1": score.get("f1_micro"), "validation_loss": score.get("loss")}
+                if event.get("best"):
+                    self.best = {"validation": score, "best_epoch": event.get("epoch")}
+        for name, value in found.items():
+            if value is not None and step == step:
+                self.curves[name].add(step, seconds, _number(value))
+
+    def _count(self, event: dict[str, Any], step: float, seconds: float) -> None:
+        self.steps += 1
+        self.restarts += bool(event.get("restart"))
+        parts = {name: _number(event.get(name)) for name in ("sampling", "transfer", "compute")}
+        if event.get("snapshot"):
+            self.snapshots.add(step, seconds, float(bool(event.get("restart"))))
+            parts["snapshot"] = parts.pop("compute")
+        for name, value in parts.items():
+            self.spent[name] += value if value == value else 0.0
+
+    def drawn(self, points: int = POINTS) -> dict[str, Any]:
+        """Everything that the page knows of this run, ready for JSON."""
+        curves: dict[str, dict[str, Any]] = {}
+        for name, noisy in CURVES.items():
+            curve = self.curves[name]
+            if curve.value:
+                curves[name] = curve.drawn(points)
+                if noisy:
+                    curves[name]["smooth"] = curve.drawn(points, smoothed=True)
+        return {
+            "name": self.name,
+            "finished": self.summary is not None,
+            "config": self.config,
+            "summary": self.summary if self.summary is not None else self._so_far(),
+            "curves": curves,
+            "snapshots": self.snapshots.drawn(points),
+        }
+
+    def _so_far(self) -> dict[str, Any]:
+        """The summary that can be told before the end: counted from the events, without a test."""
+        known = {"data": "data", "sampler": "sampler.name", "estimator": "estimator.name"}
+        # What no event tells: evaluation passes.
+        spent = {name: value for name, value in self.spent.items() if name != "evaluation"}
+        seed = self.config.get("training.seed", "")
+        return {
+            **{name: self.config.get(key) for name, key in known.items()},
+            "seed": int(seed) if seed.isdecimal() else None,
+            **self.best,
+            "steps": self.steps,
+            "snapshots": len(self.snapshots.value),
+            "restarts": self.restarts,
+            "seconds": spent,
+        }
+
+
+def _event(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
+        raise SgcnError(f"{path} has a line {number} that is no JSON object, expected an event")
+    return event
+
+
+def _config(path: Path) -> dict[str, str]:
+    try:
+        return _flat(tomllib.loads(path.read_text("utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SgcnError(f"{path} is not a TOML file that can be read ({error})") from None
+
+
+def _summary(path: Path) -> dict[str, Any] | None:
+    try:
+        summary = json.loads(path.read_bytes(), parse_constant=lambda _: None)  # NaN is no JSON
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        summary = None
+    if not isinstance(summary, dict):
+        raise SgcnError(f"{path} is no JSON object that can be read, expected a run's summary")
+    return summary
+
+
+def _flat(table: dict[str, Any], before: str = "") -> dict[str, str]:
+    """`section.key` and its value in words."""
+    flat: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{before}{key}.")
+        else:
+            flat[before + key] = value if isinstance(value, str) else json.dumps(value, default=str)
+    return flat
+
+
+def _number(value: Any) -> float:
+    """``value`` as a finite float, or else NaN."""
+    if type(value) is float and abs(value) < float("inf"):
+        return value
+    try:
+        number = float(value) if isinstance(value, int | float) else float("nan")
+    except OverflowError:
+        return float("nan")
+    return number if abs(number) != float("inf") else float("nan")
+
+
+def _short(values: Floats) -> list[float | None]:
+    """Six digits are more than a screen shows; a missing value is null."""
+    return [float(f"{value:.6g}") if value == value else None for value in values.tolist()]

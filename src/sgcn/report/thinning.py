@@ -1,0 +1,51 @@
+"""Curves short enough to draw: a million steps become some thousand points."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+#: Points of a drawn line: more than a screen has columns, twice.
+POINTS = 2000
+
+Floats = npt.NDArray[np.float64]
+
+
+def thin(values: Floats, points: int = POINTS) -> npt.NDArray[np.int64]:
+    """Places of at most ``points`` values, in order, that keep every spike.
+
+    Both ends stay, and of each bucket of neighbours the least and the greatest.
+    """
+    n = len(values)
+    if n <= points:
+        return np.arange(n)
+    edges = np.linspace(0, n, points // 2).astype(np.int64)  # a bucket less: room for both ends
+    missing = np.isnan(values)
+    low, high = np.where(missing, np.inf, values), np.where(missing, -np.inf, values)
+    kept = [0, n - 1]
+    for start, stop in pairwise(edges):
+        kept.append(start + int(low[start:stop].argmin()))
+        kept.append(start + int(high[start:stop].argmax()))
+    return np.unique(kept)
+
+
+def smooth(values: Floats) -> Floats:
+    """A line through the middle of ``values``: means over nine neighbours, or over a fiftieth of
+    a long run, taken twice so that a spike becomes a hill and not a box."""
+    half = max(4, len(values) // 100)
+    return _means(_means(values, half), half)
+
+
+def _means(values: Floats, half: int) -> Floats:
+    """The mean of what is known at most ``half`` places away from each value."""
+    place = np.arange(len(values))
+    first, last = np.maximum(place - half, 0), np.minimum(place + half + 1, len(values))
+    known = ~np.isnan(values)
+    sums = np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0))])
+    counts = np.concatenate([[0], np.cumsum(known)])
+    of = counts[last] - counts[first]
+    made: Floats = np.full(len(values), np.nan)
+    np.divide(sums[last] - sums[first], of, out=made, where=of > 0)
+    return made
