@@ -203,6 +203,31 @@ def test_sym_is_pygs_gcn_norm(name, self_loops):
     np.testing.assert_allclose(graph.matrix().toarray(), theirs, rtol=1e-5)
 
 
+@given(graphs(), st.data())
+def test_a_subgraph_is_the_graph_of_the_edges_among_its_nodes(graph, data):
+    """Whatever the order of the nodes; P knows nothing of what was left out."""
+    order = data.draw(st.permutations(range(len(graph))))
+    nodes = order[: data.draw(st.integers(1, len(graph)))]
+    made = graph.subgraph(nodes)
+    dense = dense_adjacency(graph)[np.ix_(nodes, nodes)]
+    np.testing.assert_array_equal(dense_adjacency(made), dense)
+    wanted = dense_propagation(dense, graph.normalization, graph.self_loops)
+    np.testing.assert_allclose(made.matrix().toarray(), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_subgraph_takes_the_rows_of_its_nodes(sparse):
+    x = np.arange(15.0).reshape(5, 3)
+    graph = Graph.from_edges(
+        [0, 1, 2, 3], [1, 2, 3, 4], x=sp.csr_array(x) if sparse else x, y=[4, 3, 2, 1, 0],
+        split=[0, 1, 0, -1, 2],
+    )  # fmt: skip
+    for nodes in ([0, 2], np.array([True, False, True, False, False]), torch.tensor([0, 2])):
+        made = graph.subgraph(nodes)
+        assert (made.y.tolist(), made.split.tolist(), made.edges) == ([4, 2], [0, 0], 0)
+        np.testing.assert_array_equal(made.x.toarray() if sparse else made.x, x[[0, 2]])
+
+
 def test_memo_computes_once_for_all_threads():
     graph, calls = zoo_graph("hub"), []
     threads = [
@@ -319,6 +344,18 @@ REFUSALS = {
         lambda: Graph.from_edges(*pair, normalization="mean"),
         "normalization is 'mean'",
         "one of sym, row",
+    ),
+    "subgraph outside": (
+        lambda: Graph.from_edges(*pair).subgraph([0, 9]), "nodes holds node 9", "ids from 0 to"
+    ),
+    "subgraph twice": (
+        lambda: Graph.from_edges(*pair).subgraph([1, 1]), "names a node twice", "distinct ids"
+    ),
+    "subgraph of a short mask": (
+        lambda: Graph.from_edges(*pair).subgraph([True]), "nodes holds bool values", "node ids"
+    ),
+    "subgraph of nothing": (
+        lambda: Graph.from_edges(*pair).subgraph([]), "the graph is empty", "one node"
     ),
     "not pyg": (lambda: Graph.from_pyg(3), "int has no edge_index", "PyG Data"),
 }

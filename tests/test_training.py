@@ -19,7 +19,6 @@ from sgcn.events import EpochEvent, Memory, ScoreEvent, StepEvent
 from sgcn.inference import predict
 from sgcn.rows import Features
 from sgcn.task import Task, split_nodes
-from sgcn.training import induced
 
 GRAPH = labelled()
 
@@ -191,17 +190,6 @@ def test_inductive_training_sees_only_training_nodes():
         models = [trained(estimator, graph=g, inductive=True, **last)[0] for g in (GRAPH, spoilt)]
         assert weights(models[0]) == weights(models[1])
     assert weights(trained(graph=spoilt, **last)[0]) != weights(trained(**last)[0])
-
-
-def test_the_induced_graph():
-    nodes = np.flatnonzero(np.asarray(GRAPH.split) == 0)
-    made, kept = induced(GRAPH, nodes)
-    dense = GRAPH.adjacency().toarray()[np.ix_(nodes, nodes)]
-    np.testing.assert_array_equal(made.adjacency().toarray(), dense)
-    np.testing.assert_array_equal(made.x, GRAPH.x[nodes])
-    np.testing.assert_array_equal(made.y, GRAPH.y[nodes])
-    assert kept.tolist() == nodes.tolist()
-    assert (np.asarray(made.split) == 0).all()
 
 
 OPTIMIZERS = {

@@ -22,6 +22,9 @@ COMMANDS = {
     "compare": "compare",
     "evaluate": "evaluate",
     "predict": "predict",
+    "variance": "variance",
+    "theory": "theory",
+    "report": "report",
     "data list": "data_list",
     "data info": "data_info",
     "data split": "data_split",
@@ -34,6 +37,7 @@ COMMANDS = {
     "samplers": "samplers",
     "bench sampling": "bench_sampling",
     "bench data": "bench_data",
+    "bench step": "bench_step",
 }
 #: The first word of commands of two words.
 GROUPS = {

@@ -94,7 +94,9 @@ class Graph:
             )
             if sound:
                 if options.get("self_loops", True) and csr.count_self_loops(indptr, indices):
-                    indptr, indices = csr.drop_self_loops(indptr, indices)
+                    kept = np.empty_like(indices)
+                    indptr = csr.drop_self_loops(indptr, indices, kept)
+                    indices = kept[: indptr[-1]].copy()
                 return cls(indptr, indices, directed=directed, **options)
         rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(indptr))
         return cls._from_entries(rows, indices, values, n, directed, options)
@@ -264,6 +266,31 @@ class Graph:
             x=self.x,
             y=self.y,
             split=self.split,
+        )
+
+    def subgraph(self, nodes: Any) -> Graph:
+        """The edges among ``nodes`` (distinct ids, or a mask), which are numbered in that order.
+
+        Features, labels and split come along; P is made anew of the edges that are left. With the
+        training nodes it is the inductive view of the graph: nothing else can be seen from there.
+        """
+        ids = _numpy(nodes)
+        if ids.dtype.kind == "b" and ids.shape == (len(self),):
+            ids = np.flatnonzero(ids)
+        ids = _checked_ids("nodes", ids, len(self))
+        if len(np.unique(ids)) < len(ids):
+            raise SgcnError("nodes names a node twice, expected distinct ids")
+        rows = {
+            name: None if table is None else table[ids]
+            for name, table in (("x", self.x), ("y", self.y), ("split", self.split))
+        }
+        return Graph.from_scipy(
+            self.adjacency()[ids][:, ids],
+            weighted=self.values is not None,
+            directed=self.directed,
+            normalization=self.normalization,
+            self_loops=self.self_loops,
+            **rows,
         )
 
     def _scaling(self) -> tuple[Array, Array]:

@@ -134,7 +134,7 @@ def _train(
     options = config.training
     fitted = fit(
         model, graph, sampler=config.sampler, estimator=config.estimator,
-        optimizer=lambda parameters: _optimizer(config, parameters),
+        optimizer=lambda parameters: optimizer_of(config, parameters),
         epochs=options.epochs, batch_size=options.batch_size,
         batches_per_epoch=options.batches_per_epoch, inductive=options.inductive,
         preaggregate=options.preaggregate, evaluate_every=options.evaluate_every,
@@ -151,7 +151,7 @@ def _train(
     return summary
 
 
-def _optimizer(config: Config, parameters: Any) -> torch.optim.Optimizer:
+def optimizer_of(config: Config, parameters: Any) -> torch.optim.Optimizer:
     chosen = config.optimizer
     kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
         "adam": torch.optim.Adam,

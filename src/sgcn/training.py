@@ -35,6 +35,8 @@ from sgcn.samplers import NodeSet, Sampler, make_sampler
 from sgcn.task import Task, split_nodes, train_nodes
 
 Optimizer = str | Callable[[Iterable[Tensor]], torch.optim.Optimizer]
+#: Called before every step with the engine, the loader and the number of the step; may only look.
+Callback = Callable[[Engine, Loader, int], None]
 
 
 @dataclass
@@ -73,6 +75,7 @@ def fit(
     seed: int = 0,
     threads: int = 1,
     sinks: Sequence[Sink] = (),
+    callbacks: Sequence[Callback] = (),
     state: Path | None = None,
     checkpoint_seconds: float = 30.0,
 ) -> Fitted:
@@ -99,6 +102,8 @@ def fit(
         while run.epoch < epochs and not run.out_of_patience(patience):
             while run.step < run.steps_per_epoch:
                 run.maybe_checkpoint()
+                for callback in callbacks:
+                    callback(run.engine, run.loader, run.result.steps)
                 outcome, restarted, sampling, began = run.take()
                 run.consider(outcome.logits)
                 run.apply(outcome)
@@ -135,8 +140,9 @@ class _Run:
         home = graph
         task = self.task
         if inductive:
-            home, kept = induced(graph, np.flatnonzero(np.asarray(graph.split) == 0))
-            task = dataclasses.replace(task, labels=task.labels[torch.from_numpy(kept).long()])
+            seen = np.asarray(graph.split) == 0
+            home = graph.subgraph(seen)
+            task = dataclasses.replace(task, labels=task.labels[torch.from_numpy(seen)])
             train = split_nodes(home, 0)
         most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # numba sets it late
         numba.set_num_threads(min(torch.get_num_threads(), most))
@@ -375,17 +381,3 @@ def make_optimizer(optimizer: Optimizer, model: Model, lr: float) -> torch.optim
     # Every optimiser takes lr, their common base class does not.
     made: torch.optim.Optimizer = known[optimizer](model.parameters(), lr=lr)  # type: ignore[call-arg]
     return made
-
-
-def induced(graph: Graph, nodes: Any) -> tuple[Graph, Any]:
-    """The graph of ``nodes`` alone, with their features, labels and split; and the nodes."""
-    nodes = np.asarray(nodes, np.int32)
-    matrix = graph.adjacency()[nodes][:, nodes]
-    made = Graph.from_scipy(
-        matrix, weighted=graph.values is not None, directed=graph.directed,
-        normalization=graph.normalization, self_loops=graph.self_loops,
-        x=None if graph.x is None else graph.x[nodes],
-        y=None if graph.y is None else np.asarray(graph.y)[nodes],
-        split=None if graph.split is None else np.asarray(graph.split)[nodes],
-    )  # fmt: skip
-    return made, nodes

@@ -145,14 +145,7 @@ class Engine:
 
     def regular(self, batch: Batch, key: Key) -> Outcome | None:
         """A sampled step; None asks for a snapshot in its place and leaves no trace."""
-        began = perf_counter()
-        step = self._batch_step(batch, key)
-        self.forward_rule.begin(step, self.previous, self.anchor)
-        transfer = perf_counter() - began
-        weights = self.gradient_rule.stale(self.previous, self.anchor)
-        layer = self.forward_rule.layer
-        stale = None if weights is None else forward(step, weights, layer)
-        run = forward(step, dict(self.model.named_parameters()), layer)
+        step, run, stale, transfer = self.passes(batch, key)
         drift = _growth(self.forward_rule.drifted_norms(run), self.forward_rule.snapshot_norms)
         by_norm = self.estimator.restart == "norm"
         if by_norm and drift >= self.estimator.alpha:
@@ -170,6 +163,25 @@ class Engine:
                 return None
         self._pending = (step, run, False)
         return Outcome(grads, float(run.loss.detach()), False, drift, transfer=transfer)
+
+    def passes(self, batch: Batch, key: Key) -> tuple[Step, Pass, Pass | None, float]:
+        """A regular step's live pass, its stale one if there is one, and seconds of reading rows.
+
+        Leaves no trace: `regular` and probes may call it as often as they like.
+        """
+        began = perf_counter()
+        step = self._batch_step(batch, key)
+        self.forward_rule.begin(step, self.previous, self.anchor)
+        transfer = perf_counter() - began
+        weights = self.gradient_rule.stale(self.previous, self.anchor)
+        layer = self.forward_rule.layer
+        stale = None if weights is None else forward(step, weights, layer)
+        run = forward(step, dict(self.model.named_parameters()), layer)
+        return step, run, stale, transfer
+
+    def whole_pass(self) -> Pass:
+        """An exact pass over the whole graph at the current weights, which changes nothing."""
+        return forward(self._whole_step(), dict(self.model.named_parameters()), plain_layer)
 
     def remember(self) -> None:
         """Keep the weights that the pending step was taken at: call it before the optimiser."""

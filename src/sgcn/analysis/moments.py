@@ -1,0 +1,93 @@
+"""Mean-square errors from a few draws: their parts, without the bias of few draws, with error bars.
+
+All errors are standard errors by the jackknife: the spread of what is found when each draw in turn
+is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean and its standard error; NaN where there is none."""
+
+    value: float
+    error: float
+
+    @staticmethod
+    def of(values: Sequence[float] | Float64) -> Mean:
+        """Of independent draws."""
+        each = np.asarray(values, np.float64)
+        error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
+        return Mean(float(each.mean()), float(error))
+
+    @staticmethod
+    def over(parts: Sequence[Mean]) -> Mean:
+        """Of quantities that are known each with an error of its own."""
+        if not parts:
+            return Mean(math.nan, math.nan)
+        error = math.sqrt(sum(part.error**2 for part in parts)) / len(parts)
+        return Mean(sum(part.value for part in parts) / len(parts), error)
+
+
+@dataclass(frozen=True)
+class Split:
+    """E|g - G|^2 = |E g - G|^2 + E|g - E g|^2, each over |G|^2."""
+
+    mse: Mean
+    bias2: Mean
+    variance: Mean
+
+    @staticmethod
+    def of(products: Float64, size: float) -> Split:
+        """From the inner products <e_i, e_j> of the errors e = g - G of n draws; |G|^2 is ``size``.
+
+        |mean e|^2 is too large by variance / n. The mean of <e_i, e_j> over all pairs i != j is
+        what is left without that; it may come out below 0 where there is no bias.
+        """
+        n = len(products)
+        own = np.diagonal(products)
+        others = products.sum(1) - own
+        left_out = (own.sum() - own) / (n - 1)
+        mse, bias2 = own.mean(), others.sum() / (n * (n - 1))
+        # Two draws have one pair: without one of them there is none.
+        pairs = (others.sum() - 2.0 * others) / ((n - 1) * (n - 2)) if n > 2 else others * math.nan
+        scale = 1.0 / size if size > 0 else math.nan
+        return Split(
+            _jackknife(mse, left_out, scale),
+            _jackknife(bias2, pairs, scale),
+            _jackknife(mse - bias2, left_out - pairs, scale),
+        )
+
+    @staticmethod
+    def over(parts: Sequence[Split]) -> Split:
+        """The mean of several, known independently of each other."""
+        return Split(
+            Mean.over([part.mse for part in parts]),
+            Mean.over([part.bias2 for part in parts]),
+            Mean.over([part.variance for part in parts]),
+        )
+
+
+def number(name: str, mean: Mean | None) -> dict[str, float | None]:
+    """A number and its error, for JSON; null where there is none."""
+    value, error = (math.nan, math.nan) if mean is None else (mean.value, mean.error)
+    return {
+        name: value if math.isfinite(value) else None,
+        f"{name}_error": error if math.isfinite(error) else None,
+    }
+
+
+def _jackknife(value: float, left_out: Float64, scale: float) -> Mean:
+    n = len(left_out)
+    spread = float(np.square(left_out - left_out.mean()).sum())
+    return Mean(float(value) * scale, math.sqrt((n - 1) / n * spread) * scale)

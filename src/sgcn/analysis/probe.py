@@ -1,0 +1,290 @@
+"""`GradientProbe`: how far the gradients of a training run are from the exact one, and why.
+
+At a chosen step the state rests (weights, tables, G, earlier weights), a fresh batch is drawn again
+and again from a stream that the run does not use, and every draw's gradient is compared with the
+exact one at the same weights. Nothing that the run reads is changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sgcn.analysis.moments import Mean, Split, number
+from sgcn.block import Batch, Int32
+from sgcn.errors import SgcnError
+from sgcn.estimators.engine import Engine
+from sgcn.estimators.passes import Pass, Step, backward
+from sgcn.kernels.random import permutation
+from sgcn.loader import Loader
+from sgcn.operators import BlockOperator
+from sgcn.rng import Key, check_seed
+from sgcn.samplers.base import NodeSet, exact_block
+
+_PROBES, _SEEDS = 1 << 35, 1 << 36  # layer numbers of the streams that probes draw from
+
+
+@dataclass(frozen=True)
+class LayerErrors:
+    """Relative errors of one layer; the last two exist only for layers that have the quantity."""
+
+    layer: str  # 1 .. L, or head
+    gradient: Split  # by the layer's weights
+    embedding: Mean | None  # zeroth order: rows of H^l
+    layer_gradient: Mean | None  # first order: D^l, the gradient by H^l
+
+    @staticmethod
+    def over(parts: Sequence[LayerErrors]) -> LayerErrors:
+        return LayerErrors(
+            parts[0].layer,
+            Split.over([part.gradient for part in parts]),
+            _over([part.embedding for part in parts]),
+            _over([part.layer_gradient for part in parts]),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "layer": self.layer,
+            **_numbers(self.gradient),
+            **number("embedding_mse", self.embedding),
+            **number("layer_gradient_mse", self.layer_gradient),
+        }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the probes of one step found."""
+
+    step: int
+    since_snapshot: int | None
+    gradient_norm: float  # of the exact gradient
+    total: Split
+    layers: list[LayerErrors]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "since_snapshot": self.since_snapshot,
+            "gradient_norm": self.gradient_norm,
+            **_numbers(self.total),
+            "by_layer": [layer.as_dict() for layer in self.layers],
+        }
+
+
+@dataclass
+class GradientProbe:
+    """A callback of `fit` that measures at steps ``first``, ``first + every``, .. up to ``last``.
+
+    Where such a step is a snapshot, the next sampled one is measured in its place. ``steps`` holds
+    what was found. One measurement costs an exact pass over the graph and back, and ``probes``
+    sampled steps; it holds ``probes`` gradients in memory.
+    """
+
+    probes: int = 16
+    every: int = 7
+    first: int = 3
+    seed: int = 0
+    last: int | None = None
+    steps: list[Measured] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("probes", self.probes, 2),
+            ("every", self.every, 1),
+            ("first", self.first, 0),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SgcnError(f"{name} is {value!r}, expected a whole number >= {least}")
+        self._stream = int(Key(check_seed(self.seed)).stream(_PROBES)) >> 1
+        self._next = self.first
+
+    def __call__(self, engine: Engine, loader: Loader, step: int) -> None:
+        if step >= self._next and not engine.due() and (self.last is None or step <= self.last):
+            self._next += self.every * ((step - self._next) // self.every + 1)
+            self.steps.append(self.measure(engine, loader.batch_size, step))
+
+    def bytes_needed(self, parameters: int) -> int:
+        """Memory for the gradients of a model with so many ``parameters``, and their products."""
+        return self.probes * (12 * parameters + 8 * self.probes)
+
+    def measure(self, engine: Engine, batch_size: int, step: int = 0) -> Measured:
+        """Errors of a sampled step of ``engine`` as it stands; ``step`` names the draws."""
+        exact = engine.whole_pass()
+        (wanted,), whole = backward([exact])
+        truth = [h.detach() for h in exact.h]
+        tables = engine.gradient_rule.tables
+        found = {name: torch.empty(self.probes, g.numel()) for name, g in wanted.items()}
+        embeddings: list[list[float]] = []
+        layer_gradients: list[list[float]] = []
+        for draw in range(self.probes):
+            # An epoch of its own for each draw: within one, batches exclude each other.
+            key = Key(self._stream, step * self.probes + draw)
+            batch = engine.draw(_seeds(engine, batch_size, key), key)
+            this, live, stale, _ = engine.passes(batch, key)
+            flowing = _watch(live)
+            gradient = engine.gradient_rule.form(this, live, stale)
+            for name, rows in found.items():
+                rows[draw] = (gradient[name] - wanted[name]).flatten()
+            known = [h.index_select(0, ids) for h, ids in zip(truth, this.nodes, strict=True)]
+            embeddings.append([_far(h, k) for h, k in zip(live.h, known, strict=True)])
+            if tables:  # they hold D of the whole loss
+                flowing = dict(engine.gradient_rule._rows)
+                known = [d.index_select(0, ids) for d, ids in zip(whole, this.nodes, strict=False)]
+                errors = [_far(flowing[level], d) for level, d in enumerate(known)]
+            else:
+                errors = _first_order(engine, batch, this, truth, flowing)
+            layer_gradients.append(errors)
+        return self._measured(engine, step, wanted, found, embeddings, layer_gradients)
+
+    def _measured(
+        self,
+        engine: Engine,
+        step: int,
+        wanted: dict[str, Tensor],
+        found: dict[str, Tensor],
+        embeddings: list[list[float]],
+        layer_gradients: list[list[float]],
+    ) -> Measured:
+        depth = engine.model.depth
+        prefixes = {f"layers.{level}.": str(level + 1) for level in range(depth)}
+        prefixes["head."] = "head"
+        shape = (self.probes, self.probes)
+        all_products, all_size, layers = np.zeros(shape), 0.0, []
+        for level, (prefix, layer) in enumerate(prefixes.items()):
+            names = [name for name in wanted if name.startswith(prefix)]
+            if not names and layer == "head":
+                continue
+            products, size = np.zeros(shape), 0.0
+            for name in names:
+                rows = found.pop(name).double()
+                products += (rows @ rows.T).numpy()
+                size += float(wanted[name].double().square().sum())
+            if not np.isfinite(products).all():
+                raise SgcnError(
+                    f"the gradient of a probe at step {step} is not finite: training blew up, "
+                    "expected finite numbers; lower the learning rate (lr)"
+                )
+            all_products += products
+            all_size += size
+            layers.append(
+                LayerErrors(
+                    layer,
+                    Split.of(products, size),
+                    Mean.of([row[level] for row in embeddings]) if level < depth else None,
+                    Mean.of([row[level] for row in layer_gradients]) if level < depth - 1 else None,
+                )
+            )
+        total = Split.of(all_products, all_size)
+        return Measured(step, engine.since_snapshot, math.sqrt(all_size), total, layers)
+
+    def summary(self) -> dict[str, Any]:
+        """Means over the steps; errors say how well these means are known, for this run."""
+        layers = zip(*(step.layers for step in self.steps), strict=True)
+        each = [step.total.mse.value for step in self.steps]
+        return {
+            **_numbers(Split.over([step.total for step in self.steps])),
+            "geometric_relative_mse": _geometric(each),
+            "by_layer": [LayerErrors.over(parts).as_dict() for parts in layers],
+            "steps": [step.as_dict() for step in self.steps],
+        }
+
+
+# -- one draw -----------------------------------------------------------------------------------
+
+
+def _seeds(engine: Engine, batch_size: int, key: Key) -> NodeSet | Int32:
+    """A batch as training draws it: among the nodes of a large-batch snapshot if there is one."""
+    nodes = engine.train if engine.pool is None else engine.pool
+    if engine.sampler.draws_nodes:
+        return NodeSet(nodes, len(engine.graph))
+    chosen: Int32 = nodes[permutation(len(nodes), key.stream(_SEEDS))[:batch_size]]
+    return chosen
+
+
+def _watch(live: Pass) -> dict[int, Tensor]:
+    """The gradients by H^1 .. H^(L-1), level 0 first, once the pass has been run back."""
+    flowing: dict[int, Tensor] = {}
+    for level, leaf in enumerate(live.inputs[1:]):
+        assert isinstance(leaf, Tensor)
+        # torch leaves register_hook untyped.
+        leaf.register_hook(partial(flowing.__setitem__, level))  # type: ignore[no-untyped-call]
+    return flowing
+
+
+def _first_order(
+    engine: Engine, batch: Batch, step: Step, truth: list[Tensor], flowing: dict[int, Tensor]
+) -> list[float]:
+    """|D - exact D|^2 / |exact D|^2 of layers 1..L-1, for the loss of the batch at hand.
+
+    D has a row for each node; those that the sample left out are zero in the pass.
+    """
+    exact = _layer_gradients(engine, batch, truth)
+    errors = []
+    for level, d in enumerate(exact):
+        ids = step.nodes[level].long()
+        here = d.index_select(0, ids)
+        rest = d.index_fill_(0, ids, 0.0).square().sum()
+        size = float(here.square().sum() + rest)
+        away = float((flowing[level] - here).square().sum() + rest)
+        errors.append(away / size if size > 0 else math.nan)
+    return errors
+
+
+def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[Tensor]:
+    """Gradients of the batch's loss by H^1..H^(L-1) of all nodes, no neighbour left out.
+
+    Only the batch's own neighbourhoods are walked: the embeddings are known already.
+    """
+    model = engine.model
+    found: list[Tensor] = []
+    rows = batch.nodes
+    nodes = torch.from_numpy(rows)
+    top = truth[-1].index_select(0, nodes).requires_grad_()
+    loss = engine.task.loss(model.head(top), nodes, torch.from_numpy(batch.loss_weights))
+    (d,) = torch.autograd.grad(loss, top)
+    for level in range(model.depth - 1, 0, -1):
+        block = exact_block(engine.graph, rows)
+        leaf = truth[level - 1].index_select(0, torch.from_numpy(block.src)).requires_grad_()
+        module = model.layers[level]
+        h = model.act(module(BlockOperator(block), leaf), level)
+        (d,) = torch.autograd.grad(h, leaf, d)
+        rows = block.src
+        wide = torch.zeros(len(engine.graph), d.shape[1])
+        found.insert(0, wide.index_copy_(0, torch.from_numpy(rows).long(), d))
+    return found
+
+
+def _far(found: Tensor, wanted: Tensor) -> float:
+    """|found - wanted|^2 / |wanted|^2."""
+    size = float(wanted.square().sum())
+    return float((found.detach() - wanted).square().sum()) / size if size > 0 else math.nan
+
+
+# -- as JSON ------------------------------------------------------------------------------------
+
+
+def _over(parts: Sequence[Mean | None]) -> Mean | None:
+    known = [part for part in parts if part is not None]
+    return Mean.over(known) if known else None
+
+
+def _geometric(values: Sequence[float]) -> float | None:
+    """The mean that one bad step does not rule."""
+    if not values or not min(values) > 0:
+        return None
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def _numbers(split: Split) -> dict[str, float | None]:
+    return {
+        **number("relative_mse", split.mse),
+        **number("relative_bias2", split.bias2),
+        **number("relative_variance", split.variance),
+    }

@@ -1,0 +1,115 @@
+"""What `sgcn variance` does: one training run for each sampler and estimator, probed on its way."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sgcn.analysis.memory import check_memory
+from sgcn.analysis.probe import GradientProbe
+from sgcn.config import Config
+from sgcn.errors import SgcnError
+from sgcn.events import Progress, Sink
+from sgcn.graph import Graph
+from sgcn.nn import Model
+from sgcn.runs import optimizer_of, prepare, rehearse
+from sgcn.samplers import NodeSet
+from sgcn.task import train_nodes
+from sgcn.training import fit
+
+#: Steps that a run must have so that one of them is measured.
+_FEWEST = 5
+
+
+def measure(
+    configs: Sequence[Config], steps: int, probes: int, every: int, *, quiet: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The results, one after the other; everything is checked before the first run starts."""
+    if steps < _FEWEST:
+        raise SgcnError(f"steps is {steps}, expected a whole number >= {_FEWEST}")
+    GradientProbe(probes, every)
+    for config in configs:
+        estimator = config.estimator
+        if estimator.takes_snapshots and estimator.gap + estimator.growth < 2:
+            raise SgcnError(
+                f"estimator {config.estimator_name} takes a snapshot at every step, expected one "
+                "with sampled steps to measure: a gap of 2 at least"
+            )
+    first, graph, model = prepare(configs[0])
+    configs = [replace(config, model=first.model) for config in configs]
+    for config in configs:
+        rehearse(config, graph, model)
+    weights = sum(p.numel() for p in model.parameters())
+    needed = GradientProbe(probes).bytes_needed(weights)
+    check_memory(needed, f"{probes} probes of {weights:,} weights", "take fewer probes")
+    return (_result(config, graph, model, steps, probes, every, quiet) for config in configs)
+
+
+def _result(
+    config: Config, graph: Graph, fresh: Model, steps: int, probes: int, every: int, quiet: bool
+) -> dict[str, Any]:
+    options = config.training
+    probe = GradientProbe(probes, every, seed=options.seed, last=steps - 1)
+    epochs, batches = _schedule(config, graph, steps)
+    sinks: list[Sink] = [Progress()] if sys.stderr.isatty() and not quiet else []
+    failed = None
+    try:
+        fit(
+            copy.deepcopy(fresh), graph, sampler=config.sampler, estimator=config.estimator,
+            optimizer=lambda parameters: optimizer_of(config, parameters),
+            epochs=epochs, batches_per_epoch=batches, batch_size=options.batch_size,
+            inductive=options.inductive, preaggregate=options.preaggregate,
+            evaluate_every=epochs, seed=options.seed, threads=options.threads,
+            sinks=sinks, callbacks=[probe],
+        )  # fmt: skip
+    except SgcnError as error:  # a run that blew up is a finding, not the end of the others
+        failed = str(error)
+    names = {"sampler": config.sampler.name, "estimator": config.estimator_name}
+    return names | ({} if failed is None else {"failed": failed}) | probe.summary()
+
+
+def _schedule(config: Config, graph: Graph, steps: int) -> tuple[int, int]:
+    """Epochs and batches in each: no epoch is longer than a pass, and few steps are too many."""
+    options = config.training
+    train = train_nodes(graph)
+    one_pass = options.batches_per_epoch or config.sampler.batches(
+        graph, NodeSet(train, len(graph)), options.batch_size
+    )
+    epochs = -(-steps // one_pass)
+    return epochs, -(-steps // epochs)
+
+
+# -- for people ---------------------------------------------------------------------------------
+
+COLUMNS = {
+    "relative_mse": "mse",
+    "relative_bias2": "bias^2",
+    "relative_variance": "variance",
+}
+
+
+def heading() -> str:
+    return f"{'sampler':<10}{'estimator':<12}" + "".join(
+        f"{title:>22}" for title in COLUMNS.values()
+    )
+
+
+def row(result: Mapping[str, Any]) -> str:
+    """One line of the table: a number and its error a column."""
+    start = f"{result['sampler']:<10}{result['estimator']:<12}"
+    if "failed" in result:
+        return f"{start}  failed: {result['failed']}"
+    if not result["steps"]:
+        return f"{start}  no sampled step was met: every one was a snapshot"
+    return start + "".join(
+        f"{_shown(result[name], result[f'{name}_error']):>22}" for name in COLUMNS
+    )
+
+
+def _shown(value: float | None, error: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3g}" + ("" if error is None else f" +- {error:.1g}")

@@ -1,0 +1,85 @@
+"""Measure bias and variance of sampled gradients along a training run.
+
+examples:
+  sgcn variance ppi-like --sampler neighbor,ladies --out variance.json
+  sgcn variance my-graph/ --estimators sgcn,anchored --steps 100 --probes 8
+  sgcn variance my.npz --set model.widths=64 --picture variance.svg
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from pathlib import Path
+from typing import Any
+
+from sgcn.commands import train
+from sgcn.errors import SgcnError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
+    parser.add_argument("--sampler", metavar="NAME[,..]", help="default: neighbor")
+    parser.add_argument(
+        "--estimators",
+        default="sgcn,sgcn+,sgcn++,anchored",
+        metavar="NAME[,..]",
+        help="default: %(default)s",
+    )
+    for name, default, help in (
+        ("--steps", 200, "steps of each training run"),
+        ("--probes", 16, "draws at each step that is measured"),
+        ("--every", 7, "steps from one measurement to the next"),
+    ):
+        parser.add_argument(
+            name, type=int, default=default, metavar="N", help=f"{help}; default: %(default)s"
+        )
+    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
+    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write all figures here")
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw them here")
+    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="section.key=value", help="one option"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> None:
+    from sgcn.analysis import picture, variance
+    from sgcn.checkpoint import write_text
+    from sgcn.config import make_config
+    from sgcn.events import to_json
+
+    configs = []
+    for sampler in [None] if args.sampler is None else args.sampler.split(","):
+        for estimator in args.estimators.split(","):
+            one = copy.copy(args)
+            one.sampler, one.estimator, one.epochs = sampler, estimator, None
+            configs.append(make_config(train.values_of(one)))
+    check_place("--out", args.out, (".json",))
+    check_place("--picture", args.picture, picture.FORMATS)
+    results: list[dict[str, Any]] = []
+    for result in variance.measure(configs, args.steps, args.probes, args.every, quiet=args.quiet):
+        if not results:
+            print(variance.heading())
+        print(variance.row(result), flush=True)
+        results.append(result)
+    if args.out is not None:
+        facts = {"data": configs[0].data, "steps": args.steps, "probes": args.probes,
+                 "every": args.every, "seed": configs[0].training.seed}  # fmt: skip
+        write_text(args.out, to_json(facts | {"results": results}, indent=1) + "\n")
+    if args.picture is not None:
+        picture.draw(results, args.picture)
+    failed = [result["failed"] for result in results if "failed" in result]
+    if len(failed) == len(results):
+        raise SgcnError(failed[0])
+
+
+def check_place(option: str, path: Path | None, ends: tuple[str, ...]) -> None:
+    """Make sure that ``option`` names a file that can be written."""
+    if path is None:
+        return
+    if not path.absolute().parent.is_dir() or path.is_dir() or path.suffix not in ends:
+        raise SgcnError(
+            f"{option} is '{path}', expected a file {' or '.join(ends)} in a directory that exists"
+        )
