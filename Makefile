@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help test lint train bench pictures clean
+.PHONY: help test test-slow lint train bench pictures clean
 
 help:
 	@grep -E '^## ' Makefile | sed 's/^## //'
@@ -17,6 +17,10 @@ $(STAMP): pyproject.toml constraints.txt
 ## make test       set up, lint, type-check and run the tests
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+## make test-slow  the fuzz tests for some minutes
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m slow
 
 ## make lint       ruff and mypy --strict
 lint: $(STAMP)

@@ -543,12 +543,12 @@ def test_a_dictionary_without_a_file(tmp_path, capsys):
     refused(capsys, tmp_path, "(did you mean 'wordnet'?)", "wordnets", "--from", folder)
 
 
-@pytest.mark.parametrize("name", ["taken.npz", "taken", "none/new.npz"])
+@pytest.mark.parametrize("name", ["taken.npz", "taken"])
 def test_a_bad_target_is_refused_before_any_work(tmp_path, capsys, monkeypatch, name):
     (tmp_path / "taken.npz").write_text("mine")
     (tmp_path / "taken").mkdir()
     monkeypatch.setattr(Source, "lines", lambda self: pytest.fail("the sources were read"))
-    message = "the folder" if "/" in name else "exists already, expected a new name"
+    message = "exists already, expected a new name"
     folder = lists(tmp_path / "lists")
     refused(capsys, tmp_path, message, "debian", "--from", folder, out=tmp_path / name)
     assert (tmp_path / "taken.npz").read_text() == "mine"
@@ -562,7 +562,7 @@ def test_what_fails_while_writing_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", full)
     for name in ("w.npz", "w"):
-        with pytest.raises(SgcnError, match=rf"{name} cannot be written, .*no space left"):
+        with pytest.raises(SgcnError, match=rf"{name} cannot be written .*no space left"):
             built.write(tmp_path / name)
     assert os.listdir(tmp_path) == ["dict"]
 

@@ -205,6 +205,6 @@ def test_export(saved, tmp_path, capsys, format, name):
 )
 def test_export_refuses_before_the_work(monkeypatch, capsys, tmp_path, argv, message):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sgcn.data.opening.open_as_is", None)
+    monkeypatch.setattr("sgcn.data.source.open_as_is", None)
     assert message in refusal(capsys, sgcn("export", *argv))
     assert list(tmp_path.iterdir()) == []

@@ -43,7 +43,8 @@ def test_standardised_by_the_training_nodes(graph, tmp_path):
     train = made.x[graph.split == 0].astype(np.float64)
     np.testing.assert_allclose(train.mean(0), 0, atol=1e-6)
     np.testing.assert_allclose(train.var(0), [1, 1, 1, 0, 0], atol=1e-4)
-    assert (made.x[:, 3:] == 0).all()
+    assert (made.x[graph.split == 0, 3:] == 0).all()
+    np.testing.assert_allclose(made.x[:, 4], graph.x[:, 4] - 3.0, rtol=1e-6)  # only centred
     x = graph.x[:, :3].astype(np.float64)
     own = x[graph.split == 0]
     np.testing.assert_allclose(made.x[:, :3], (x - own.mean(0)) / own.std(0), rtol=1e-5, atol=1e-5)

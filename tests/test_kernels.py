@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import TINY, graphs, power_law, streams
-from sgcn import Graph
-from sgcn.kernels import blocks, csr, describe, random, reference, subgraphs, synthetic
+from sgcn import Graph, kernels
+from sgcn.kernels import blocks, csr, describe, random, reference, spmm, subgraphs, synthetic
 
 ULP = 2.0**-23  # of float32, relative
 SORTING = ("sort_rows", "sort_many_rows", "compact_rows")  # together they are `sorted_rows`
 
 PLACING = ("count_edges", "place_edges")  # together they are `scatter_edges`
+
+GROWING = ("place_names",)  # a larger table for `number_names`
 
 COMPOSED = ("ladies_block", "node_block")  # calls of kernels that have twins, one after another
 
@@ -45,13 +49,19 @@ def assert_same(kernel, twin, ulps: int = 4) -> None:
             np.testing.assert_array_equal(got, wanted)
 
 
+#: spmm: held against dense matrices in nn/test_operators.py; memory: nothing that computes.
+WITHOUT_TWINS = ("spmm", "memory")
+
+
 def test_every_kernel_has_a_twin():
     twins = {name for name, _ in inspect.getmembers(reference, inspect.isfunction)}
-    for module in (blocks, csr, describe, random, subgraphs, synthetic):
+    modules = {info.name for info in pkgutil.iter_modules(kernels.__path__)}
+    assert {"blocks", "names", "text", *WITHOUT_TWINS} < modules
+    for module in map(import_module, (f"sgcn.kernels.{m}" for m in modules - {*WITHOUT_TWINS})):
         for name, kernel in vars(module).items():
             own = getattr(kernel, "__module__", None) == module.__name__
             if own and hasattr(kernel, "py_func") and not name.startswith("_"):
-                assert name in {*twins, *SORTING, *PLACING, *COMPOSED}, name
+                assert name in {*twins, *SORTING, *PLACING, *GROWING, *COMPOSED}, name
 
 
 # -- random.py ----------------------------------------------------------------------------------
@@ -212,13 +222,14 @@ def test_a_node_drawn_often_keeps_its_exact_factor():
 
 
 @given(graphs(), st.floats(0, 5, width=32))
-def test_rescale_rows(graph, target):
+def test_rescale_rows(graph, most):
     p = graph.propagation
     weights = np.linspace(0, 2, graph.edges, dtype=np.float32)
-    targets = np.full(len(graph), target, np.float32)
+    targets = np.linspace(0, most, len(graph), dtype=np.float32)
+    rows = np.arange(len(graph), dtype=np.int32)[::-1].copy()
     scaled = weights.copy()
-    blocks.rescale_rows(p.indptr, scaled, targets)
-    assert_same([scaled], [reference.rescale_rows(p.indptr, weights, targets)])
+    blocks.rescale_rows(p.indptr, scaled, rows, targets)
+    assert_same([scaled], [reference.rescale_rows(p.indptr, weights, rows, targets)])
 
 
 @given(graphs())
@@ -338,7 +349,10 @@ def test_edges_become_sorted_rows(edges, both, drop_loops):
     assert csr.rows_are_sorted(fitted, indices)
     assert csr.is_symmetric(fitted, indices) == reference.is_symmetric(fitted, indices)
     assert csr.count_self_loops(fitted, indices) == reference.count_self_loops(fitted, indices)
-    assert_same(csr.drop_self_loops(fitted, indices), reference.drop_self_loops(fitted, indices))
+    wanted = reference.drop_self_loops(fitted, indices)
+    for kept in (np.empty_like(indices), indices):
+        without = csr.drop_self_loops(fitted, indices, kept)
+        assert_same((without, kept[: without[-1]]), wanted)
 
 
 def test_sorting_on_all_cores_is_the_same_sorting():
@@ -428,3 +442,37 @@ def test_noisy_rows(stream, scale, noise):
     np.testing.assert_allclose(
         synthetic.noisy_rows(*args), reference.noisy_rows(*args), rtol=1e-5, atol=1e-5
     )
+
+
+# -- spmm.py ------------------------------------------------------------------------------------
+
+
+widths = st.sampled_from([1, 5, 31, 32, 33, 64, 70])
+
+
+@given(graphs(), data, widths)
+def test_propagate(graph, data, width):
+    """Equal to the bit, by all rows and by some: the stripes and the narrow road."""
+    p = graph.propagation
+    lo = data.draw(st.integers(0, len(graph) - 1))
+    hi = data.draw(st.integers(lo, len(graph)))
+    h = np.random.default_rng(width).normal(size=(len(graph), width)).astype(np.float32)
+    for start, rows in ((0, len(graph)), (lo, hi - lo)):
+        out = np.full((rows, width), np.nan, np.float32)
+        spmm.propagate(*p, start, h, out)
+        np.testing.assert_array_equal(out, reference.propagate(p, start, rows, h))
+
+
+@given(graphs(), data, widths)
+def test_spmm(graph, data, width):
+    rows, p = some_nodes(data.draw, graph), graph.propagation
+    block = reference.restricted_block(p, rows, rows, np.ones(len(rows), np.float32))[:3]
+    table = np.random.default_rng(width).normal(size=(len(graph), width)).astype(np.float32)
+    h = table[rows]
+    for kernel, twin, rest in (
+        (spmm.spmm, reference.spmm, (h,)),
+        (spmm.spmm_gather, reference.spmm_gather, (rows, table)),
+    ):
+        out = np.full((len(rows), width), np.nan, np.float32)
+        kernel(*block, *rest, out)
+        np.testing.assert_array_equal(out, twin(*block, *rest))

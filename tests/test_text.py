@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgcn import SgcnError
-from sgcn.data import files
+from sgcn.data.readers import lines
 from sgcn.kernels import reference, text
 
 PATH = Path("table.csv")
@@ -96,7 +96,7 @@ def test_fifteen_digits_are_rounded_as_python_rounds_them(mantissa, power):
 
 def rows(content: str, columns: int | None = 2, delimiter=",", dtype=np.int64, **options):
     stream = io.BytesIO(content.encode())
-    parts = list(files.number_rows(stream, PATH, "a table", columns, delimiter, dtype, **options))
+    parts = list(lines.number_rows(stream, PATH, "a table", columns, delimiter, dtype, **options))
     assert all(part.dtype == dtype for part in parts)
     return np.concatenate(parts).tolist() if parts else []
 
@@ -114,7 +114,7 @@ def test_reader_takes_what_tables_look_like():
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64])
 def test_chunks_do_not_show(monkeypatch, chunk):
-    monkeypatch.setattr(files, "_TEXT", chunk)
+    monkeypatch.setattr(lines, "_TEXT", chunk)
     content = "a header\n" + "\n".join(f"{k},{k * k}" for k in range(100))
     assert rows(content, skip=1) == [[k, k * k] for k in range(100)]
     with pytest.raises(SgcnError, match="'x' in line 102, expected a table: a whole number in fi"):
@@ -140,7 +140,7 @@ def test_reader_names_the_line_of_a_bad_field(content, options, words):
 
 
 def test_a_line_that_never_ends_is_refused(monkeypatch):
-    monkeypatch.setattr(files, "_LINE", 1000)
-    monkeypatch.setattr(files, "_TEXT", 100)
+    monkeypatch.setattr(lines, "_LINE", 1000)
+    monkeypatch.setattr(lines, "_TEXT", 100)
     with pytest.raises(SgcnError, match="a line of more than 0 MiB, expected a table in lines"):
         rows("1" * 5000)

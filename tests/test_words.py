@@ -1,4 +1,4 @@
-"""Fields of text and the numbers of names, against what a dict and Python say."""
+"""Fields of text and the numbers of names, against their twin and what Python says."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgcn import SgcnError
-from sgcn.data.words import Names, Words
+from sgcn.data.readers.words import Names, Words
+from sgcn.kernels import reference
 
 texts = st.lists(st.text(max_size=6) | st.sampled_from(["a", "aa", "ab", "é", "\0", "a\0"]))
 
 
 @given(st.lists(texts, max_size=4))
 def test_names_are_numbered_as_they_appear(blocks):
-    names, known = Names(), {}
+    names, known = Names(), []
     for block in blocks:
-        got = names.number(Words.of(block))
-        assert got.tolist() == [known.setdefault(word, len(known)) for word in block]
-    assert names.texts("here") == list(known)
+        words = Words.of(block)
+        wanted, known = reference.number_names(words.data, words.starts, words.ends, known)
+        got = names.number(words)
+        assert got.dtype == wanted.dtype
+        assert got.tolist() == wanted.tolist()
+    assert names.texts("here") == [name.decode() for name in known]
     assert len(names) == len(known)
 
 

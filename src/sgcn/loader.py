@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.block import Batch, Int32
+from sgcn.block import Batch
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
@@ -83,7 +83,7 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         return self.epoch(0)
 
-    def seeds(self, epoch: int, step: int) -> NodeSet | Int32:
+    def seeds(self, epoch: int, step: int) -> NodeSet:
         """What the sampler is given at ``step`` of ``epoch``."""
         with self._lock:
             if epoch not in self._plans:
@@ -106,11 +106,12 @@ class _Plan:
             orders = (permutation(len(nodes), key.shuffle_stream(r)) for r in range(rounds))
             self.order = nodes[np.concatenate(list(orders))]
 
-    def seeds(self, step: int) -> NodeSet | Int32:
+    def seeds(self, step: int) -> NodeSet:
         loader = self.loader
         if loader.sampler.draws_nodes:
             return loader.nodes
-        return self.order[step * loader.batch_size : (step + 1) * loader.batch_size]
+        start = step * loader.batch_size
+        return loader.nodes.some(self.order[start : start + loader.batch_size])
 
     def batch(self, step: int) -> Batch:
         loader = self.loader

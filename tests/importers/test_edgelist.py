@@ -11,7 +11,6 @@ import pytest
 
 import small_graph as small
 from sgcn import Graph, cli
-from sgcn.data import files
 from small_graph import imported, refused, same_edges, same_rows
 
 NAMES = np.array(["zoë", "b c", "d,e", "alpha", "x", "y", "z", "lonely"])
@@ -133,7 +132,7 @@ def test_many_names(tmp_path, quotes):
 
 def test_many_blocks(tmp_path, monkeypatch):
     """Nothing depends on where the text is cut."""
-    monkeypatch.setattr(files, "_TEXT", 16)
+    monkeypatch.setattr("sgcn.data.readers.lines._TEXT", 16)
     path = tmp_path / "e.csv"
     path.write_text(lines(quoted(NAMES[small.SRC]), quoted(NAMES[small.DST]), header="# a\n\n#b"))
     graph = imported("edgelist", path, tmp_path / "g", ids="text")
@@ -363,3 +362,11 @@ def test_bad_options(edges, tmp_path):
     ):  # fmt: skip
         refused("edgelist", edges, tmp_path, words, **options)
         (tmp_path / "made").rmdir()
+
+
+@pytest.mark.parametrize("text", ["0,1\n1,2\n2,0\n", "0,1\n1,2\n2,0\n1,0\n2,1\n0,2\n"])
+def test_a_circle_in_one_direction_and_in_both(tmp_path, text):
+    """As many edges in as out at each node, and only the second lists both directions."""
+    (tmp_path / "e.csv").write_text(text)
+    graph = imported("edgelist", tmp_path / "e.csv", tmp_path / "g")
+    assert graph.adjacency().toarray().tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]

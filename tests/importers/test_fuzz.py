@@ -71,7 +71,10 @@ def damage_file(path: Path, damage: tuple[str, Any, Any, Any], other: bytes, ins
                 for name, content in members.items():
                     file.writestr(name, content)
             return
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, ZeroDivisionError):
+    except (
+        OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error,
+        ZeroDivisionError,
+    ):  # fmt: skip
         pass  # damaged before: treat it as any file
     path.write_bytes(damaged(data, damage, other))
 
@@ -90,6 +93,18 @@ def valid(tmp_path_factory):
 @settings(max_examples=40)
 @given(data=st.data())
 def test_damage_is_refused_or_harmless(valid, tmp_path, name, data):
+    one_damage(valid, tmp_path, name, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=1500)
+@given(data=st.data())
+def test_much_damage_is_refused_or_harmless(valid, tmp_path, name, data):
+    one_damage(valid, tmp_path, name, data)
+
+
+def one_damage(valid, tmp_path, name, data):
     format = FORMATS[name]
     shutil.rmtree(tmp_path / "in", ignore_errors=True)
     shutil.rmtree(tmp_path / "new", ignore_errors=True)

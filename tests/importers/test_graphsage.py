@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from writers import FORMATS, make_truth, node_link, write_graphsage, write_graphsage_as
 
 from sgcn import SgcnError
-from sgcn.data import jsontext
+from sgcn.data.readers import jsontext
 from sgcn.kernels import reference, text
 
 NAMES = [f'c"{k}}}' for k in range(40)]  # a quote and a bracket in every id

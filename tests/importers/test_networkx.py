@@ -82,8 +82,8 @@ def change_node(key, value):
 
 
 BAD = {
-    "no nodes": (lambda d: d.pop("nodes"), ("cannot be read", "'nodes'")),
-    "no edges": (lambda d: d.pop("edges"), ("cannot be read", "'links'")),
+    "no nodes": (lambda d: d.pop("nodes"), ("has no list nodes, expected one",)),
+    "no edges": (lambda d: d.pop("edges"), ("has no list links or edges, expected one",)),
     "empty": (lambda d: d.update(nodes=[], edges=[]), ("no node",)),
     "list nodes": (lambda d: d.update(nodes=[1, 2]), ("cannot be read",)),
     "no id": (change_node("id", None), ("cannot be read", "'id'")),
@@ -91,7 +91,7 @@ BAD = {
     "id twice": (change_node("id", "node 4"), ("several nodes of one id",)),
     "unknown node": (lambda d: d["edges"][0].update(source="x"), ("edge to 'x'",)),
     "list end": (lambda d: d["edges"][0].update(source=[1]), ("cannot be read",)),
-    "no source": (lambda d: d["edges"][0].pop("source"), ("cannot be read", "'source'")),
+    "no source": (lambda d: d["edges"][0].pop("source"), ("link without source",)),
     "no features": (change_node("x", None), ("node 'node 3' without 'x'",)),
     "ragged": (change_node("x", [1.0]), ("x of the nodes", "several lengths")),
     "text features": (change_node("x", ["a", "b", "c"]), ("x of the nodes", "expected numbers")),
@@ -109,6 +109,21 @@ def test_bad_graphs(tmp_path, case):
     change(data)
     (tmp_path / "a.json").write_text(json.dumps(data))
     refused("networkx", tmp_path / "a.json", tmp_path, "a.json", *words)
+
+
+def test_nodes_and_edges_in_pieces(tmp_path, monkeypatch):
+    """The same graph when only a few bytes pass at a time, also where attributes come late."""
+    monkeypatch.setattr("sgcn.data.readers.jsontext._STEP", 64)
+    data = networkx.node_link_data(made(), edges="edges")
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(data))
+    read = imported("networkx", path, tmp_path / "g")
+    same_edges(read, small.expected())
+    same_rows(read)
+    for node in data["nodes"][:-1]:
+        del node["y"]
+    path.write_text(json.dumps(data))
+    refused("networkx", path, tmp_path, "the node 'node 0' without 'y'")
 
 
 def test_an_empty_part(tmp_path):
@@ -129,8 +144,8 @@ def test_bad_files(tmp_path):
     refused("networkx", path, tmp_path, "a.json does not exist")
     whole = save(tmp_path / "whole.json", made(), edges="edges").read_bytes()
     for content, word in (
-        (b"", "is empty"), (small.HTML, "HTML page"), (whole[:-10], "cannot be read"),
-        (b"[1]", "holds a list"), (b"[" * 100_000, "cannot be read"), (b"\xff\xfe", "cannot"),
+        (b"", "is empty"), (small.HTML, "HTML page"), (whole[:-10], "should be"),
+        (b"[1]", "where '{'"), (b"[" * 100_000, "where '{'"), (b"\xff\xfe", "where '{'"),
     ):  # fmt: skip
         path.write_bytes(content)
         (tmp_path / "made").rmdir()

@@ -14,7 +14,7 @@ from checks import assert_holds, brought, refused
 from writers import FORMATS, planetoid_truth, python2, write_planetoid_as, write_python2
 
 from sgcn import SgcnError
-from sgcn.data.pickles import Csr, array_of, read_pickle
+from sgcn.data.readers.pickles import Csr, array_of, read_pickle
 
 OPTIONS = {"validation": 10}
 

@@ -175,7 +175,7 @@ def test_bad_splits(source, tmp_path, case):
     ("change", "word"),
     [
         ({"shape": np.array([3, 3])}, "3 rows"),
-        ({"indices": np.full(24, 9)}, "columns outside of 0 to 2"),
+        ({"indices": np.full(24, 9)}, "column 9 in entry 0, expected columns from 0 to 2"),
         ({"indptr": np.arange(9)}, "row pointers that do not fit"),
         ({"data": np.full(24, np.inf)}, "not finite"),
         ({"data": None}, "'data'"),

@@ -34,12 +34,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.builders import BUILDERS, build
-    from sgcn.data.builders.built import check_out
+    from sgcn.data.targets import check_new
     from sgcn.options import known_name
 
     known_name("graph", args.name, BUILDERS)
-    out = args.out or Path(f"{args.name}.npz")
-    check_out(out)
+    out = check_new(args.out or Path(f"{args.name}.npz"))
     built = build(args.name, args.source)
     built.write(out)
     counts = built.header["counts"]

@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.published import PUBLISHED
+    from sgcn.data.targets import check_new
     from sgcn.errors import SgcnError
     from sgcn.options import known_name
 
@@ -41,8 +42,8 @@ def run(args: argparse.Namespace) -> None:
     known_name("graph", args.name, PUBLISHED)
     out = args.out or Path(f"{args.name}-files")
     target = None if args.graph is None else Path(args.graph or args.name)
-    if target is not None and target.exists():
-        raise SgcnError(f"{target} exists already, expected a new directory: choose another name")
+    if target is not None:
+        check_new(target)
 
     from sgcn.data.download import download
 

@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.export import check_target, export
-    from sgcn.data.opening import open_as_is
+    from sgcn.data.source import open_as_is
 
     check_target(args.format, args.out)
     graph = open_as_is(args.data)

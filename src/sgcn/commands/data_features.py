@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--standardise",
         action="store_true",
-        help="mean 0 and variance 1 on the training nodes; constant columns become 0",
+        help="mean 0 and variance 1 on the training nodes; constant columns are only centred",
     )
     parser.add_argument(
         "--row-normalise",
@@ -37,7 +37,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.features import write_features
-    from sgcn.data.opening import check_new, open_as_is
+    from sgcn.data.source import open_as_is
+    from sgcn.data.targets import check_new
 
     check_new(args.out)
     graph = write_features(

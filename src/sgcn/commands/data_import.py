@@ -1,9 +1,17 @@
 """Turn a graph in a published format into a graph directory.
 
 examples:
+  sgcn data import --formats        every format with its options
   sgcn data import graphsaint Flickr --out flickr
   sgcn data import graphsaint Reddit --out reddit --set standardise=false
-  sgcn data import --formats        every format with its options
+  sgcn data import graphsage ppi --out ppi
+  sgcn data import planetoid data --out cora --set dataset=cora
+  sgcn data import ogb dataset/ogbn_arxiv --out arxiv
+  sgcn data import pyg Cora/processed/data.pt --out cora
+  sgcn data import dgl arrays --out mine --set directed=true
+  sgcn data import networkx graph.json --out mine
+  sgcn data import scipy adjacency.npz --out mine --set features=x.npy labels=y.npy
+  sgcn data import edgelist edges.csv --out mine --set ids=text features=nodes.csv id_column=name
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
     from dataclasses import asdict
 
     from sgcn.data.describe import describe
-    from sgcn.data.opening import open_as_is
+    from sgcn.data.source import open_as_is
     from sgcn.events import to_json
 
     description = describe(open_as_is(args.data))

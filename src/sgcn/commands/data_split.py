@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
 
     from sgcn.data import splits
-    from sgcn.data.opening import check_new, open_as_is
+    from sgcn.data.source import open_as_is
+    from sgcn.data.targets import check_new
     from sgcn.errors import SgcnError
 
     how = args.how or ("random" if args.files is None else "files")

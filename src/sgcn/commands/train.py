@@ -10,6 +10,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from sgcn import runs
     from sgcn.config import make_config
+    from sgcn.data.source import is_file
 
     if args.resume is not None:
         chosen = (args.data, args.sampler, args.estimator, args.epochs, args.seed, args.config)
@@ -46,7 +48,8 @@ def run(args: argparse.Namespace) -> None:
             return
     else:
         config = make_config(values_of(args))
-        name = f"{Path(config.data).stem}-{config.sampler.name}-{config.estimator_name}"
+        graph = Path(config.data).stem if is_file(config.data) else plain(config.data)
+        name = f"{graph}-{config.sampler.name}-{config.estimator_name}"
         out = args.out or Path("runs") / f"{name}-{config.training.seed}"
     summary = runs.train(
         config, out, resume=args.resume is not None, force=args.force, quiet=args.quiet
@@ -57,6 +60,11 @@ def run(args: argparse.Namespace) -> None:
             f"test F1 {test['f1_micro']:.4f}, loss {test['loss']:.4f}, "
             f"{summary['seconds']['total']:.1f} s; curves in {out / 'curves.png'}"
         )
+
+
+def plain(name: str) -> str:
+    """``name`` as part of a file's name: synthetic:nodes=9,noise=0.3 has signs that shells read."""
+    return re.sub(r"[^\w.=-]+", "-", name)
 
 
 def values_of(args: argparse.Namespace) -> dict[str, Any]:

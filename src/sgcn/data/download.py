@@ -26,8 +26,8 @@ from pathlib import Path, PurePosixPath
 from threading import Thread
 from typing import Any
 
-from sgcn.data.files import LIMIT, check_size, unreadable
 from sgcn.data.published import PUBLISHED, Published, Source
+from sgcn.data.readers.files import LIMIT, check_size, unreadable
 from sgcn.errors import SgcnError
 from sgcn.options import known_name
 

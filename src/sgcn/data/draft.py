@@ -29,7 +29,7 @@ from sgcn.graph import Graph
 from sgcn.kernels import csr
 
 #: Entries that pass at a time: large enough for bulk speed, small beside any array worth streaming.
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 
 #: Seconds after which work is long enough for a bar.
 DELAY = 0.5
@@ -39,6 +39,13 @@ def chunks(rows: int, width: int = 1) -> Iterator[slice]:
     """Slices over ``rows`` rows, about `CHUNK` entries each."""
     step = max(1, CHUNK // max(width, 1))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def entries(indptr: Any, indices: Any) -> Iterator[tuple[Any, Any]]:
+    """CSR arrays as (column, row) in parts: an edge goes from the node that is read."""
+    for part in chunks(len(indices)):
+        places = np.arange(part.start, part.stop)
+        yield indices[part], np.searchsorted(indptr, places, "right") - 1
 
 
 @contextmanager
@@ -76,7 +83,10 @@ class Draft:
                 f"{path} cannot be made ({error.strerror}), expected a place that can be written to"
             ) from None
         if taken:
-            raise SgcnError(f"{path} exists already, expected a new directory: choose another name")
+            raise SgcnError(
+                f"{path} exists already, expected a new directory: choose another name or "
+                "overwrite it"
+            )
 
     def __enter__(self) -> Draft:
         return self
@@ -160,35 +170,36 @@ class Draft:
         if n < 1:
             raise SgcnError("the graph is empty, expected at least one node")
 
-        degrees = np.zeros(n, np.int64)
+        into, out = np.zeros((2, n), np.int64)
         for rows, cols in _pairs(spool, lengths):
-            csr.count_edges(degrees, rows, cols, not directed, True)
-        indptr = np.zeros(n + 1, np.int64)
-        np.cumsum(degrees, out=indptr[1:])
-        indices = np.empty(indptr[-1], np.int32)
-        cursor = indptr[:-1].copy()
-        for rows, cols in _pairs(spool, lengths):
-            csr.place_edges(indices, cursor, rows, cols, not directed, True)
+            csr.count_edges(into, rows, cols, False, True)
+            csr.count_edges(out, cols, rows, False, True)
+        # Where as many edges go out of each node as go in, both directions are probably listed:
+        # as they are they need half the room.
+        done = False
+        if directed or np.array_equal(into, out):
+            indptr, indices = _placed(spool, lengths, into, both=False)
+            done = directed or csr.is_symmetric(indptr, indices)
+        if not done:
+            indptr = indices = None
+            indptr, indices = _placed(spool, lengths, into + out, both=True)
         spool.unlink()
-        kept = csr.sort_many_rows(indptr, indices)
-        indptr = csr.compact_rows(indptr, indices, kept)
-        return Graph(indptr, indices[: indptr[-1]], directed=directed)
+        return Graph(indptr, indices, directed=directed)
 
     def csr(self, indptr: Any, indices: Any, *, directed: bool = False) -> Graph:
-        """The topology of CSR arrays: themselves where they are sorted and symmetric already."""
-        sound = csr.rows_are_sorted(indptr, indices) and (
-            directed or csr.is_symmetric(indptr, indices)
-        )
-        if sound and not csr.count_self_loops(indptr, indices):
+        """The topology of CSR arrays, which are put in order where they are.
+
+        Only those of an undirected graph with edges in one direction are written a second time.
+        """
+        if not csr.rows_are_sorted(indptr, indices):
+            indptr = csr.compact_rows(indptr, indices, csr.sort_many_rows(indptr, indices))
+            indices = indices[: indptr[-1]]
+        if csr.count_self_loops(indptr, indices):
+            indptr = csr.drop_self_loops(indptr, indices, indices)
+            indices = indices[: indptr[-1]]
+        if directed or csr.is_symmetric(indptr, indices):
             return Graph(indptr, indices, directed=directed)
-        n = len(indptr) - 1
-
-        def parts() -> Iterator[tuple[Any, Any]]:
-            for part in chunks(len(indices)):
-                entries = np.arange(part.start, part.stop)
-                yield indices[part], np.searchsorted(indptr, entries, "right") - 1
-
-        return self.edges(parts(), n, directed=directed)
+        return self.edges(entries(indptr, indices), len(indptr) - 1)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -224,6 +235,18 @@ class Draft:
         else:
             os.replace(self.folder, self.path)
         return open_graph(self.path)
+
+
+def _placed(spool: Path, lengths: list[int], degrees: Any, *, both: bool) -> tuple[Any, Any]:
+    """Sorted rows of the edges in ``spool``, without loops and duplicates."""
+    indptr = np.zeros(len(degrees) + 1, np.int64)
+    np.cumsum(degrees, out=indptr[1:])
+    indices = np.empty(indptr[-1], np.int32)
+    cursor = indptr[:-1].copy()
+    for rows, cols in _pairs(spool, lengths):
+        csr.place_edges(indices, cursor, rows, cols, both, True)
+    indptr = csr.compact_rows(indptr, indices, csr.sort_many_rows(indptr, indices))
+    return indptr, indices[: indptr[-1]]
 
 
 def _pairs(spool: Path, lengths: list[int]) -> Iterator[npt.NDArray[np.int32]]:

@@ -7,14 +7,15 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import Draft, chunks
+from sgcn.data.draft import Draft, chunks, progress
+from sgcn.data.feature_rows import moments, standardised
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import known_name
@@ -34,7 +35,8 @@ def write_features(
 ) -> Graph:
     """Save ``graph`` to ``path`` with other features, and open it; the rest stays as it is.
 
-    Rows are normalised before columns are standardised. Sparse features stay sparse: they cannot be
+    Rows are normalised before columns are standardised; a column that is constant over the training
+    nodes is only centred. Sparse features stay sparse: they cannot be
     standardised, which would fill them, and are float32.
     """
     known_name("dtype", dtype, DTYPES)
@@ -44,7 +46,7 @@ def write_features(
         if standardise:
             raise SgcnError(
                 "the features are sparse, expected dense ones to standardise: a mean of 0 would "
-                "fill them, use row_normalise"
+                "fill them, normalise rows instead"
             )
         if dtype == "float16":
             raise SgcnError("the features are sparse, expected dense ones for float16")
@@ -53,30 +55,12 @@ def write_features(
         if is_sparse(graph.x):
             _write_sparse(draft, graph.x, row_normalise)
         else:
-            steps: list[Callable[[Array], Array]] = [_rows_sum_to_one] if row_normalise else []
-            if train is not None:
-                steps.append(standardiser(_parts(graph.x, steps, train)))
-            parts = _checked(_parts(graph.x, steps), np.dtype(dtype))
-            draft.stream("x", graph.x.shape, dtype, parts)
+            rows = _checked(_dense(graph.x, row_normalise, train), np.dtype(dtype))
+            draft.stream("x", graph.x.shape, dtype, rows)
         for name in ("y", "split"):
             if getattr(graph, name) is not None:
                 draft.write(name, getattr(graph, name))
         return draft.finish(graph)
-
-
-def standardiser(parts: Callable[[], Iterator[Array]]) -> Callable[[Array], Array]:
-    """What brings the columns of ``parts()`` to mean 0 and variance 1; constant ones become 0.
-
-    The parts are read twice: differences from the mean lose no digits.
-    """
-    sums = [(len(rows), rows.sum(0)) for rows in parts()]
-    count = sum(length for length, _ in sums)
-    mean: Array = np.stack([total for _, total in sums]).sum(0) / count
-    squares = np.stack([np.square(rows - mean).sum(0) for rows in parts()]).sum(0)
-    deviation = np.sqrt(squares / count)
-    varies = deviation > np.finfo(np.float32).eps * np.abs(mean)
-    scale = np.divide(1.0, deviation, out=np.zeros_like(mean), where=varies)
-    return lambda rows: (rows - mean) * scale
 
 
 def _rows_sum_to_one(rows: Array) -> Array:
@@ -86,26 +70,25 @@ def _rows_sum_to_one(rows: Array) -> Array:
     return made
 
 
-def _parts(
-    x: Any, steps: list[Callable[[Array], Array]], nodes: Any = None
-) -> Callable[[], Iterator[Array]]:
-    """Slices of the rows ``nodes`` (or all) in float64, taken through the steps so far."""
-    steps = list(steps)
+def _dense(x: Any, row_normalise: bool, train: Any) -> Iterator[Array]:
+    """Slices of rows as they are to be written."""
 
     def parts() -> Iterator[Array]:
-        for part in chunks(x.shape[0] if nodes is None else len(nodes), x.shape[1]):
-            rows = np.asarray(x[part if nodes is None else nodes[part]], np.float64)
-            for step in steps:
-                rows = step(rows)
-            yield rows
+        for part in chunks(*x.shape):
+            rows = np.asarray(x[part], np.float64)
+            yield _rows_sum_to_one(rows) if row_normalise else rows
 
-    return parts
+    if train is None:
+        return parts()
+    with progress("reading x", " rows", len(x)) as step:
+        shift, scale = moments(parts(), train, "x", step)
+    return standardised(parts(), shift, scale)
 
 
-def _checked(parts: Callable[[], Iterator[Array]], dtype: np.dtype[Any]) -> Iterator[Array]:
+def _checked(parts: Iterator[Array], dtype: np.dtype[Any]) -> Iterator[Array]:
     """The parts, if ``dtype`` can hold them."""
     most, first = float(np.finfo(dtype).max), 0
-    for rows in parts():
+    for rows in parts:
         good = (np.abs(rows) <= most).all(1)
         if not good.all():
             node = int(np.argmin(good))

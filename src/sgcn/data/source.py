@@ -19,7 +19,12 @@ from sgcn.options import nearest
 
 def is_file(name: str) -> bool:
     """Whether ``name`` is a path, and not one of the names that stand for a graph."""
-    return name not in BUNDLED and name not in NAMED and not name.startswith(PREFIX)
+    return name not in BUNDLED and not is_synthetic(name)
+
+
+def is_synthetic(name: str) -> bool:
+    """Whether ``name`` says how to make a graph: a name of one, or ``synthetic:`` and options."""
+    return name in NAMED or name.startswith(PREFIX)
 
 
 def open_data(name: str, **options: Any) -> Graph:
@@ -31,7 +36,7 @@ def open_data(name: str, **options: Any) -> Graph:
     path = Path(name)
     if name in BUNDLED:
         return bundled(name, **options)
-    if name in NAMED or name.startswith(PREFIX):
+    if is_synthetic(name):
         return synthetic(*parse_synthetic(name)).with_propagation(**options)
     if path.suffix == ".npz":
         return read_npz(path, **options)
@@ -44,6 +49,17 @@ def open_data(name: str, **options: Any) -> Graph:
         f"data is {name!r}, expected one of {', '.join(names)}, synthetic:OPTIONS, a graph "
         f"directory or an .npz file{nearest(name, names)}"
     )
+
+
+def open_as_is(name: str, *, verify: bool = False) -> Graph:
+    """The graph called ``name``; a saved one keeps the P that it was saved with.
+
+    With ``verify`` the checksums of a saved one are compared.
+    """
+    path = Path(name)
+    if is_file(name) and is_graph(path):
+        return Graph.open(path, verify=verify)
+    return open_data(name)
 
 
 def read_npz(path: Path, target: str = "", **options: Any) -> Graph:

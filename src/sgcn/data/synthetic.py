@@ -114,11 +114,11 @@ def synthetic(spec: str | Synthetic, seed: int = 0, features: bool = True) -> Gr
     )
 
 
-def parse_synthetic(text: str) -> tuple[Synthetic, int]:
+def parse_synthetic(text: str, seed: int = 0) -> tuple[Synthetic, int]:
     """The spec and seed that a text means, with or without ``synthetic:`` before it.
 
     ``flickr-like``, ``nodes=5000,degree=12``, or a name first and then what is different about it:
-    ``flickr-like,noise=0.3,seed=2``. Values are written as in JSON.
+    ``flickr-like,noise=0.3,seed=2``. Values are written as in JSON. ``seed`` is for a text without.
     """
     words = [word.strip() for word in text.removeprefix(PREFIX).split(",")]
     base = Synthetic()
@@ -136,7 +136,7 @@ def parse_synthetic(text: str) -> tuple[Synthetic, int]:
         if name in values:
             raise SgcnError(f"{text} gives {name} twice, expected one value")
         values[name] = _value(value)
-    seed = check_seed(values.pop("seed", 0))
+    seed = check_seed(values.pop("seed", seed))
     spec = dataclasses.replace(base, **values)
     _check(spec)
     return spec, seed

@@ -607,14 +607,14 @@ def law_sources(
 
 
 @njit(nogil=True, cache=True)
-def rescale_rows(indptr: Any, weights: Any, target: Any) -> None:
-    """Scale every row of a block, in place, to the sum ``target``; empty rows stay empty."""
+def rescale_rows(indptr: Any, weights: Any, rows: Any, target: Any) -> None:
+    """Scale the rows of a block, in place, to the sums ``target[rows]``; empty rows stay empty."""
     for k in range(len(indptr) - 1):
         total = 0.0
         for e in range(indptr[k], indptr[k + 1]):
             total += weights[e]
         if total > 0.0:
-            scale = target[k] / total  # float64: tiny rows must not become infinite
+            scale = target[rows[k]] / total  # float64: tiny rows must not become infinite
             for e in range(indptr[k], indptr[k + 1]):
                 weights[e] = np.float32(weights[e] * scale)
 

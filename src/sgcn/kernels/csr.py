@@ -136,11 +136,10 @@ def is_symmetric(indptr: Any, indices: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def drop_self_loops(indptr: Any, indices: Any) -> Any:
-    """Copies of the arrays without diagonal entries."""
+def drop_self_loops(indptr: Any, indices: Any, kept: Any) -> Any:
+    """All but diagonal entries to ``kept``, which may be ``indices`` itself; the row pointers."""
     fitted = np.empty_like(indptr)
     out = 0
-    kept = np.empty_like(indices)
     for i in range(len(indptr) - 1):
         fitted[i] = out
         for e in range(indptr[i], indptr[i + 1]):
@@ -148,7 +147,7 @@ def drop_self_loops(indptr: Any, indices: Any) -> Any:
                 kept[out] = indices[e]
                 out += 1
     fitted[len(indptr) - 1] = out
-    return fitted, kept[:out].copy()
+    return fitted
 
 
 @njit(nogil=True, cache=True)

@@ -319,11 +319,11 @@ def law_sources(
     return _with_draws(head, drawn, size, others)
 
 
-def rescale_rows(indptr: Array, weights: Array, target: Array) -> Array:
+def rescale_rows(indptr: Array, weights: Array, rows: Array, target: Array) -> Array:
     scaled = weights.astype(np.float64)
     for k, (start, stop) in enumerate(pairwise(indptr)):
         if scaled[start:stop].sum() > 0:
-            scaled[start:stop] *= target[k] / scaled[start:stop].sum()
+            scaled[start:stop] *= target[rows[k]] / scaled[start:stop].sum()
     return scaled.astype(np.float32)
 
 
@@ -559,6 +559,19 @@ def json_items(data: Array, at: int) -> tuple[int, int]:
     return (at + comma if comma >= 0 else -1), (at + close if close >= 0 else -1)
 
 
+# -- names.py -----------------------------------------------------------------------------------
+
+
+def number_names(
+    data: Array, starts: Ints, ends: Ints, known: Sequence[bytes] = ()
+) -> tuple[Array, list[bytes]]:
+    """The number of each field, and all names in order; those of earlier calls are ``known``."""
+    numbers = {name: number for number, name in enumerate(known)}
+    fields = [data[a:b].tobytes() for a, b in zip(starts, ends, strict=True)]
+    found = _int32([numbers.setdefault(field, len(numbers)) for field in fields])
+    return found, list(numbers)
+
+
 # -- features.py --------------------------------------------------------------------------------
 
 
@@ -677,3 +690,34 @@ def noisy_rows(centres: Array, group: Array, scale: float, noise: float, stream:
     noises = noise * np.array(bells, np.float64).reshape(len(group), width)
     rows: Array = (scale * centres[group].astype(np.float64) + noises).astype(np.float32)
     return rows
+
+
+# -- spmm.py ------------------------------------------------------------------------------------
+# In float32 and in the order of the edges, each operation rounded by itself: equal to the bit.
+
+
+def spmm(indptr: Array, indices: Array, weights: Array, h: Array) -> Array:
+    out = np.zeros((len(indptr) - 1, h.shape[1]), np.float32)
+    for k, (start, stop) in enumerate(pairwise(indptr.tolist())):
+        for e in range(start, stop):
+            out[k] += weights[e] * h[indices[e]]
+    return out
+
+
+def spmm_gather(
+    indptr: Array, indices: Array, weights: Array, ids: Array, table: Array
+) -> Array:
+    return spmm(indptr, indices, weights, table[ids])
+
+
+def propagate(p: Propagation, lo: int, rows: int, h: Array) -> Array:
+    scaled = p.col[:, None] * h
+    out = np.zeros((rows, h.shape[1]), np.float32)
+    for k, i in enumerate(range(lo, lo + rows)):
+        if p.loops:
+            out[k] = scaled[i]
+        for e in range(p.indptr[i], p.indptr[i + 1]):
+            term = scaled[p.indices[e]]
+            out[k] += p.values[e] * term if len(p.values) else term
+        out[k] *= p.row[i]
+    return out

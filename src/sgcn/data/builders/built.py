@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.builders import npz
-from sgcn.errors import SgcnError
+from sgcn.data.targets import appearing
 from sgcn.graph import Array, Graph
 from sgcn.kernels.random import permutation
 from sgcn.rng import Key
@@ -37,17 +35,8 @@ class Built:
 
         It appears whole or not at all.
         """
-        check_out(out)
-        beside = out.absolute().parent
-        try:
-            with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=beside) as made:
-                place = Path(made) / out.name
-                self._write_file(place) if out.suffix == ".npz" else self._write_directory(place)
-                os.replace(place, out)
-        except OSError as error:
-            raise SgcnError(
-                f"{out} cannot be written, expected room and permission for it ({error})"
-            ) from None
+        with appearing(out) as place:
+            self._write_file(place) if out.suffix == ".npz" else self._write_directory(place)
 
     def _write_file(self, path: Path) -> None:
         text = json.dumps(self.header, ensure_ascii=False, separators=(",", ":"))
@@ -60,14 +49,6 @@ class Built:
         graph_of(self.arrays, path).save(path)
         text = json.dumps(self.header, ensure_ascii=False, indent=1)
         (path / ORIGIN).write_text(text + "\n", encoding="utf-8")
-
-
-def check_out(out: Path) -> None:
-    """Refuse a target that cannot be written, before any work is done for it."""
-    if out.exists():
-        raise SgcnError(f"{out} exists already, expected a new name: remove it or choose another")
-    if not out.absolute().parent.is_dir():
-        raise SgcnError(f"the folder {out.parent} does not exist, expected one to write {out} into")
 
 
 def topology(nodes: int, ends: Sequence[tuple[int, int]]) -> dict[str, Array]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sgcn.data.export import graphsaint, npz, pyg, scipy_files
 from sgcn.data.export.pyg import to_pyg
+from sgcn.data.targets import appearing, check_new
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import known_name
@@ -39,8 +37,7 @@ def check_target(format: str, out: Path) -> Format:
     chosen = FORMATS[known_name("format", format, FORMATS)]
     if out.suffix != chosen.suffix and chosen.suffix:
         raise SgcnError(f"out is {out}, expected a name ending in {chosen.suffix} for {format}")
-    if out.exists():
-        raise SgcnError(f"{out} exists already, expected a new name: choose another one")
+    check_new(out)
     return chosen
 
 
@@ -48,15 +45,5 @@ def export(format: str, graph: Graph, out: str | Path) -> None:
     """Write ``graph`` to ``out``, a file or directory that appears whole or not at all."""
     out = Path(out)
     chosen = check_target(format, out)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        room = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        try:
-            chosen.write(graph, room / out.name)
-            os.replace(room / out.name, out)
-        finally:
-            shutil.rmtree(room, ignore_errors=True)
-    except OSError as error:
-        raise SgcnError(
-            f"{out} cannot be written ({error.strerror}), expected a place with room for the graph"
-        ) from None
+    with appearing(out) as place:
+        chosen.write(graph, place)

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.draft import Draft
+from sgcn.data.feature_rows import single
 from sgcn.data.importers.base import Importer
+from sgcn.data.importers.features import write_features, write_features_file
 from sgcn.data.importers.rows import (
     check_ids,
     check_rows,
@@ -19,15 +21,10 @@ from sgcn.data.importers.rows import (
     labels_file,
     labels_of,
     npy_shape,
-    part_of,
-    single,
-    split_file,
-    split_of_numbers,
-    write_features,
-    write_features_file,
 )
-from sgcn.data.tables import Table, open_table
-from sgcn.data.words import Names, Words
+from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
+from sgcn.data.readers.tables import Table, open_table
+from sgcn.data.readers.words import Names, Words
 from sgcn.errors import SgcnError
 from sgcn.options import Rule, flag, option, optional, whole
 

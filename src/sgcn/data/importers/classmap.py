@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.jsontext import json_text
+from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 
 

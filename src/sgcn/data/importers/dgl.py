@@ -17,20 +17,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import Draft
-from sgcn.data.files import Npz, existing, npy
+from sgcn.data.draft import Draft, chunks
+from sgcn.data.feature_rows import single
 from sgcn.data.importers.base import Importer, folder
-from sgcn.data.importers.rows import (
-    check_ids,
-    check_rows,
-    labels_file,
-    labels_of,
-    single,
-    split_of_parts,
-    write_features,
-    write_features_file,
-)
+from sgcn.data.importers.features import write_features, write_features_file
+from sgcn.data.importers.rows import check_rows, columns_of, labels_file, labels_of
 from sgcn.data.importers.scipy import matrix_graph
+from sgcn.data.importers.splits import split_of_parts
+from sgcn.data.readers.arrays import Npz, npy
+from sgcn.data.readers.files import existing
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, option
@@ -119,37 +114,39 @@ def _csr(source: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     if pointers is None or columns is None:
         missing = "indptr" if pointers is None else "indices"
         raise SgcnError(f"{source} has no {missing}.npy or {missing}.bin, expected {_WHAT}")
-    indptr: Any
-    indices: Any
-    if pointers.suffix == columns.suffix == ".bin":
-        indptr, indices = _bare_csr(pointers, columns)
-    elif ".bin" in (pointers.suffix, columns.suffix):
+    if (pointers.suffix == ".bin") != (columns.suffix == ".bin"):
         raise SgcnError(f"{source} mixes .npy and .bin, expected indptr and indices of one kind")
-    else:
-        with npy(pointers, "row pointers", "iu", 1) as array:
-            indptr = array.all(np.int64)
-        with npy(columns, "columns", "iu", 1) as array:
-            indices = array.all()
-    fits = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == len(indices)
+    if columns.suffix == ".bin":
+        indptr, entries = _bare_csr(pointers, columns)
+        _check_pointers(indptr, len(entries), pointers, columns)
+        parts = (entries[part] for part in chunks(len(entries)))
+        return indptr, columns_of(parts, len(entries), len(indptr) - 1, str(columns))
+    with npy(pointers, "row pointers", "iu", 1) as array:
+        indptr = array.all(np.int64)
+    with npy(columns, "columns", "iu", 1) as array:
+        _check_pointers(indptr, array.shape[0], pointers, columns)
+        return indptr, columns_of(array.parts(), array.shape[0], len(indptr) - 1, str(columns))
+
+
+def _check_pointers(indptr: Any, stored: int, pointers: Path, columns: Path) -> None:
+    fits = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == stored
     if not fits or (np.diff(indptr) < 0).any():
         raise SgcnError(
             f"{pointers} has row pointers that do not fit, expected them to rise from 0 to the "
-            f"{len(indices)} entries of {columns.name}"
+            f"{stored} entries of {columns.name}"
         )
-    check_ids(indices, len(indptr) - 1, str(columns), "entry")
-    return indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
 
 
-def _bare_csr(pointers: Path, columns: Path) -> tuple[Any, Any]:
+def _bare_csr(pointers: Path, columns: Path) -> tuple[npt.NDArray[np.int64], Any]:
     """CSR without headers: the last row pointer is the number of entries, which gives the types."""
     stored = columns.stat().st_size
     for kind in ("<i8", "<i4"):
         if pointers.stat().st_size % int(kind[2]):
             continue
-        indptr = np.fromfile(pointers, kind)
+        indptr = np.fromfile(pointers, kind).astype(np.int64)
         for width in (8, 4):
             if indptr[-1] >= 0 and int(indptr[-1]) * width == stored:
-                return indptr, np.fromfile(columns, f"<i{width}")
+                return indptr, np.memmap(columns, f"<i{width}", "r")
     raise SgcnError(
         f"{pointers} and {columns.name} do not fit each other, expected int64 or int32 numbers, "
         "the last row pointer being the number of entries"

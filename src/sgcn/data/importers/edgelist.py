@@ -13,7 +13,7 @@ import numpy as np
 from sgcn.data.draft import Draft
 from sgcn.data.importers.beside import Beside, Ids, a_column
 from sgcn.data.importers.rows import about, checked_edges
-from sgcn.data.tables import Table
+from sgcn.data.readers.tables import Table
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, one_of, option, optional, whole

@@ -1,20 +1,17 @@
-"""Features of an ``.npy`` file, standardised on their way: mean 0, variance 1 of training rows."""
+"""Features as others keep them, written into a draft without holding a dense table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sgcn.data.draft import Draft, progress
-from sgcn.data.files import npy
-from sgcn.data.importers.base import finite
-from sgcn.data.importers.rows import single
+from sgcn.data.draft import Draft, chunks, progress
+from sgcn.data.feature_rows import finite, moments, single, standardised
+from sgcn.data.importers.rows import check_rows, within
+from sgcn.data.readers.arrays import Npz, npy
 from sgcn.errors import SgcnError
-from sgcn.kernels import features as kernels
 
 
 def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
@@ -40,47 +37,47 @@ def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
         draft.stream("x", shape, np.float32, rows)
 
 
-def moments(
-    parts: Iterable[Any], train: Any, place: str, step: Callable[[int], object]
-) -> tuple[Any, Any]:
-    """Mean and 1 / deviation of the training rows; a constant feature is only centred."""
-    before = 0
-    total = squares = origin = np.empty(0)
-    for part in parts:
-        part = _plain(part)
-        first, last = np.searchsorted(train, (before, before + len(part)))
-        chosen = train[first:last] - before
-        if len(chosen):
-            if origin.size == 0:  # sums of squares around a typical value do not cancel
-                origin = part[chosen[0]].astype(np.float64)
-                total, squares = np.zeros((2, len(origin)))
-            kernels.add_moments(part, chosen, origin, total, squares)
-            if not (np.isfinite(total).all() and np.isfinite(squares).all()):
-                list(finite((part,), place, before))
-                raise SgcnError(
-                    f"{place} has numbers whose squares are too large to add, expected features of "
-                    "common size: set standardise=false or scale them"
-                )
-        before += len(part)
-        step(len(part))
-    mean = total / len(train)
-    deviation = np.sqrt(np.maximum(squares / len(train) - mean * mean, 0.0))
-    scale = np.divide(1.0, deviation, out=np.ones_like(deviation), where=deviation > 0)
-    return origin + mean, scale
+def write_features(draft: Draft, values: Any, n: int, place: str) -> None:
+    """Features of an array: a row a node, numbers."""
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise SgcnError(
+            f"{place} holds {values.dtype} of shape {tuple(values.shape)}, expected features: "
+            "2 dimensions of numbers"
+        )
+    check_rows(len(values), n, place)
+    parts = (values[part] for part in chunks(n, values.shape[1]))
+    draft.stream("x", tuple(values.shape), np.float32, single(parts, place))
 
 
-def standardised(
-    parts: Iterable[Any], shift: Any, scale: Any
-) -> Iterator[npt.NDArray[np.float32]]:
-    """The rows as they pass; the memory of one part serves all of them."""
-    out = np.empty((0, len(shift)), np.float32)
-    for part in parts:
-        if len(out) < len(part):
-            out = np.empty(part.shape, np.float32)
-        kernels.standardise(_plain(part), shift, scale, out[: len(part)])
-        yield out[: len(part)]
+def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
+    """Features of an ``.npy`` (dense) or of an ``.npz`` that scipy saved (CSR)."""
+    if path.suffix == ".npz":
+        with Npz(path, "sparse features that scipy.sparse.save_npz wrote (CSR)", limit) as file:
+            _write_sparse(draft, file, n)
+        return
+    with npy(path, f"features with {n} rows", "biuf") as array:
+        check_rows(array.shape[0], n, str(path))
+        draft.stream("x", array.shape, np.float32, single(array.parts(), str(path)))
 
 
-def _plain(part: Any) -> Any:
-    """One of two types, so that kernels are compiled for no more."""
-    return part if part.dtype in (np.float32, np.float64) else part.astype(np.float64)
+def _write_sparse(draft: Draft, file: Npz, n: int) -> None:
+    shape = file.all("shape")
+    if len(shape) != 2:
+        raise SgcnError(f"{file.path} has shape {tuple(shape.tolist())}, expected 2 dimensions")
+    check_rows(int(shape[0]), n, str(file.path))
+    width = int(shape[1])
+    indptr = file.all("indptr", dtype=np.int64)
+    with file.npy("indices") as columns, file.npy("data", "biuf") as values:
+        stored = columns.shape[0]
+        fits = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == stored == values.shape[0]
+        if not fits or (np.diff(indptr) < 0).any():
+            raise SgcnError(
+                f"{file.path} has row pointers that do not fit, expected {n + 1} that rise from 0 "
+                f"to {stored}: save features as CSR"
+            )
+        kind = np.int32 if max(width, stored) < 2**31 else np.int64  # scipy wants one for both
+        draft.write("x_indptr", indptr.astype(kind))
+        draft.stream("x_indices", (stored,), kind, within(columns.parts(), width, str(file.path)))
+        place = f"{file.path}, counted by entries,"
+        draft.stream("x_data", (stored,), np.float32, single(values.parts(), place))
+    draft.header["x_shape"] = [n, width]

@@ -13,17 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.draft import Draft
-from sgcn.data.files import existing
-from sgcn.data.importers.base import Importer, a_name, folder, split_of
+from sgcn.data.importers.base import Importer, a_name, folder
 from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
-from sgcn.data.jsontext import json_text
+from sgcn.data.importers.nodelink import LINKS, ends_of, listed
+from sgcn.data.importers.splits import split_of, whole_numbers
+from sgcn.data.readers.files import existing
+from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, one_of, option
 
 _FILES = "a GraphSAGE folder: PREFIX-G.json, PREFIX-id_map.json, PREFIX-class_map.json"
-_LINKS = ("links", "edges")  # networkx calls them edges since 3.4
 Ints = npt.NDArray[np.int64]
 #: Ends of links, as they stand in the file, to rows.
 Mapping = Callable[[list[Any]], Ints]
@@ -106,26 +107,17 @@ def _id_map(path: Path) -> dict[str, int]:
     n = len(row_of)
     if n == 0:
         raise SgcnError(f"{path} names no node, expected {what}")
-    rows = _whole(list(row_of.values()))
+    rows = whole_numbers(list(row_of.values()))
     if rows is None or not np.array_equal(np.sort(rows), np.arange(n)):
         raise SgcnError(f"{path} does not give each row from 0 to {n - 1} once, expected {what}")
     return row_of
-
-
-def _whole(values: list[Any]) -> npt.NDArray[Any] | None:
-    """A list out of JSON as an array of whole numbers, if it is one."""
-    try:
-        numbers = np.array(values)
-    except (ValueError, OverflowError):  # lists in it, of several lengths
-        return None
-    return numbers if numbers.ndim == 1 and numbers.dtype.kind in "iu" else None
 
 
 def _nodes(path: Path, row_of: dict[str, int]) -> tuple[list[Any], npt.NDArray[np.int8]]:
     """The ids in the order of the list, and the split; a node without val and test is in none."""
     ids: list[Any] = []
     marks: dict[str, list[Any]] = {"val": [], "test": []}
-    for nodes in _listed(path, ("nodes",)):
+    for nodes in listed(path, ("nodes",)):
         try:
             ids.extend(map(itemgetter("id"), nodes))
             for key, values in marks.items():
@@ -162,37 +154,14 @@ def _split(path: Path, rows: Ints, marks: dict[str, list[Any]], n: int) -> npt.N
 
 def _links(path: Path) -> Iterator[tuple[list[Any], list[Any]]]:
     """Sources and targets, some thousands at a time."""
-    for links in _listed(path, _LINKS):
-        try:
-            ends = [list(map(itemgetter(end), links)) for end in ("source", "target")]
-        except (KeyError, TypeError, IndexError):
-            raise SgcnError(
-                f"{path} has a link without source and target, expected objects with both"
-            ) from None
+    for links in listed(path, LINKS):
         if links:
-            yield ends[0], ends[1]
-
-
-def _listed(path: Path, keys: tuple[str, ...]) -> Iterator[list[Any]]:
-    """The items of the one list of the graph that has one of the names ``keys``."""
-    found = 0
-    with json_text(path, "a graph as node-link JSON: an object with nodes and links") as text:
-        for key in text.members():
-            if key not in keys:
-                text.skip()
-                continue
-            found += 1
-            yield from text.items()
-        text.end()
-    if found != 1:
-        raise SgcnError(
-            f"{path} has {found or 'no'} list{'s' * (found > 1)} {' or '.join(keys)}, expected one"
-        )
+            yield ends_of(links, path)
 
 
 def _by_place(path: Path, rows: Ints) -> Mapping:
     def mapping(ends: list[Any]) -> Ints:
-        places = _whole(ends)
+        places = whole_numbers(ends)
         if places is None:
             raise SgcnError(f"{path} has a link end that is no whole number, expected a place")
         bad = (places < 0) | (places >= len(rows))

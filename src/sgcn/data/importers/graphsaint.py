@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.draft import Draft
-from sgcn.data.files import Npz, existing, read_json
-from sgcn.data.importers.base import Importer, folder, node_ids, split_of
+from sgcn.data.importers.base import Importer, folder
 from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
+from sgcn.data.importers.rows import columns_of
+from sgcn.data.importers.splits import node_ids, split_of
+from sgcn.data.readers.arrays import Npz
+from sgcn.data.readers.files import existing, read_json
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
-from sgcn.kernels import csr
 from sgcn.options import flag, option
 
 _FILES = "a GraphSAINT folder: adj_full.npz, feats.npy, class_map.json, role.json"
@@ -39,53 +41,51 @@ class GraphSaint(Importer):
             for name in ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
         }
         with Npz(paths["adj_full.npz"], "a scipy CSR matrix (adj_full.npz)", self.limit) as file:
-            indptr, indices = sorted_rows(*csr_arrays(file))
-        n = len(indptr) - 1
-        roles = read_json(paths["role.json"], "the lists tr, va and te (role.json)", dict)
-        for key, word in _ROLES.items():
-            if not isinstance(roles.get(key), list):
-                raise SgcnError(f"{paths['role.json']} has no list {key!r}, expected {word} nodes")
-        places = {key: f"{key} in {paths['role.json']}" for key in _ROLES}
-        ids = [node_ids(roles[key], place) for key, place in places.items()]
-        split = split_of(n, ids, places.values())
-        draft.write("split", split)
-        draft.write("y", class_map(paths["class_map.json"], n, int))
-        train = np.flatnonzero(split == 0) if self.standardise else None
-        write_npy(draft, paths["feats.npy"], n, train)
-        return draft.finish(draft.csr(indptr, indices))
+            indptr = csr_pointers(file)
+            n = len(indptr) - 1
+            split = _split(paths["role.json"], n)
+            draft.write("split", split)
+            draft.write("y", class_map(paths["class_map.json"], n, int))
+            train = np.flatnonzero(split == 0) if self.standardise else None
+            write_npy(draft, paths["feats.npy"], n, train)
+            # The edges come last: what was held for the nodes is let go.
+            return draft.finish(draft.csr(indptr, csr_columns(file, indptr)))
 
 
-def sorted_rows(indptr: Any, indices: Any) -> tuple[Any, Any]:
-    """Rows in order, without duplicates: sorted in place, so that edges are held once."""
-    if csr.rows_are_sorted(indptr, indices):
-        return indptr, indices
-    kept = csr.sort_many_rows(indptr, indices)
-    indptr = csr.compact_rows(indptr, indices, kept)
-    return indptr, indices[: indptr[-1]]
+def _split(path: Path, n: int) -> npt.NDArray[np.int8]:
+    roles = read_json(path, "the lists tr, va and te (role.json)", dict)
+    for key, word in _ROLES.items():
+        if not isinstance(roles.get(key), list):
+            raise SgcnError(f"{path} has no list {key!r}, expected {word} nodes")
+    places = {key: f"{key} in {path}" for key in _ROLES}
+    return split_of(n, [node_ids(roles[key], place) for key, place in places.items()],
+                    places.values())  # fmt: skip
 
 
-def csr_arrays(file: Npz) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Row pointers and columns of a square matrix that scipy saved as CSR, checked."""
+def square_size(file: Npz) -> int:
+    """How many rows and columns the matrix of a file has."""
     shape = file.all("shape")
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
         raise SgcnError(f"{file.path} has shape {tuple(shape.tolist())}, expected a square matrix")
-    n = int(shape[0])
-    indptr = file.all("indptr", dtype=np.int64)
+    return int(shape[0])
+
+
+def csr_pointers(file: Npz) -> npt.NDArray[np.int64]:
+    """Row pointers of a square matrix that scipy saved as CSR, checked."""
+    n = square_size(file)
+    indptr: npt.NDArray[np.int64] = file.all("indptr", dtype=np.int64)
     with file.npy("indices") as array:
         stored = array.shape[0]
-        fits = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == stored
-        if not fits or (np.diff(indptr) < 0).any():
-            raise SgcnError(
-                f"{file.path} has row pointers that do not fit, expected {n + 1} that rise from 0 "
-                f"to {stored}"
-            )
-        indices = np.empty(stored, np.int32)
-        for start, part in array.numbered():
-            if part.min() < 0 or part.max() >= n:
-                bad = int(np.argmax((part < 0) | (part >= n)))
-                raise SgcnError(
-                    f"{file.path} has column {part[bad]} in entry {start + bad}, expected columns "
-                    f"from 0 to {n - 1}"
-                )
-            indices[start : start + len(part)] = part
-    return indptr, indices
+    fits = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == stored
+    if not fits or (np.diff(indptr) < 0).any():
+        raise SgcnError(
+            f"{file.path} has row pointers that do not fit, expected {n + 1} that rise from 0 to "
+            f"{stored}"
+        )
+    return indptr
+
+
+def csr_columns(file: Npz, indptr: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Columns of the matrix with these row pointers, checked."""
+    with file.npy("indices") as array:
+        return columns_of(array.parts(), int(indptr[-1]), len(indptr) - 1, str(file.path))

@@ -7,19 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from sgcn.data.draft import Draft
-from sgcn.data.files import read_json, unreadable
+from sgcn.data.feature_rows import finite, to_float32
 from sgcn.data.importers.base import Importer
-from sgcn.data.importers.rows import about, labels_of, part_of, single, split_of_numbers
+from sgcn.data.importers.nodelink import LINKS, WHAT, ends_of, is_directed, listed
+from sgcn.data.importers.rows import about, labels_of
+from sgcn.data.importers.splits import part_of, split_of_numbers
+from sgcn.data.readers.files import unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import Rule, option
-
-_WHAT = "node-link JSON: nodes with an id, edges (or links) with source and target"
 
 
 def _an_attribute() -> Rule:
@@ -41,26 +42,24 @@ class NetworkX(Importer):
     weight: str | None = option(None, _an_attribute(), "edge attribute with weights; none: none")
 
     def read(self, source: Path, draft: Draft) -> Graph:
-        given = read_json(source, _WHAT, dict)
-        with unreadable(source, _WHAT):
-            nodes, edges = given["nodes"], given["edges" if "edges" in given else "links"]
-            names = list(map(itemgetter("id"), nodes))
-            ends = [list(map(itemgetter(end), edges)) for end in ("source", "target")]
-        weights = None
-        if self.weight is not None:
-            weights = _attribute(edges, self.weight, list(zip(*ends, strict=True)), "edge", source)
-        graph = _graph(
-            names, nodes, ends, weights, bool(given.get("directed")), self._attributes, str(source)
+        directed = is_directed(source)
+        nodes = _Nodes({"x": self.x, "y": self.y, "split": self.split}, str(source))
+        for some in listed(source, ("nodes",)):
+            with unreadable(source, f"{WHAT}, each node with an id"):
+                names = list(map(itemgetter("id"), some))
+            nodes.add(names, some)
+        number = nodes.numbered()
+        n = len(number)
+        nodes.write(draft)
+        if self.weight is None:
+            ends = (ends_of(links, source) for links in listed(source, LINKS))
+            edges = (tuple(_numbers(side, number, str(source)) for side in pair) for pair in ends)
+            return draft.finish(draft.edges(edges, n, directed=directed))
+        links = [link for some in listed(source, LINKS) for link in some]
+        graph = _weighted(
+            ends_of(links, source), links, self.weight, number, directed, str(source)
         )
-        for name in ("x", "y", "split"):
-            if getattr(graph, name) is not None:
-                draft.write(name, getattr(graph, name))
-        (draft.folder / "ids.json").write_text(json.dumps(names) + "\n")
         return draft.finish(graph)
-
-    @property
-    def _attributes(self) -> dict[str, str]:
-        return {"x": self.x, "y": self.y, "split": self.split}
 
 
 def from_networkx(
@@ -80,70 +79,122 @@ def from_networkx(
     for name in ("nodes", "edges", "is_directed"):
         if not hasattr(graph, name):
             raise SgcnError(f"{type(graph).__name__} has no {name}, expected a NetworkX graph")
-    names = list(graph.nodes)
-    nodes = list(map(itemgetter(1), graph.nodes(data=True)))
+    nodes = _Nodes({"x": x, "y": y, "split": split}, "the graph")
+    nodes.add(list(graph.nodes), list(map(itemgetter(1), graph.nodes(data=True))))
+    number = nodes.numbered()
+    rows = {name: np.concatenate(parts) for name, parts in nodes.rows().items()}
     pairs = list(graph.edges())
     ends = [list(map(itemgetter(end), pairs)) for end in (0, 1)]
-    weights = None
-    if weight is not None:
-        attributes = list(map(itemgetter(2), graph.edges(data=True)))
-        weights = _attribute(attributes, weight, pairs, "edge", "the graph")
-    wanted = {"x": x, "y": y, "split": split}
-    made = _graph(names, nodes, ends, weights, graph.is_directed(), wanted, "the graph")
-    return made.with_propagation(**options) if options else made
+    directed = graph.is_directed()
+    if weight is None:
+        src, dst = (_numbers(side, number, "the graph") for side in ends)
+        return Graph.from_edges(src, dst, nodes=len(number), directed=directed, **rows, **options)
+    links = list(map(itemgetter(2), graph.edges(data=True)))
+    return _weighted(ends, links, weight, number, directed, "the graph", **rows, **options)
 
 
-def _graph(
-    names: Sequence[Any],
-    nodes: Sequence[Any],
-    ends: Sequence[Sequence[Any]],
-    weights: Any,
-    directed: bool,
-    wanted: dict[str, Any],
-    place: str,
-) -> Graph:
-    n = len(names)
-    if n == 0:
-        raise SgcnError(f"{place} has no node, expected at least one")
-    with unreadable(Path(place), "ids of nodes that are text or numbers"):
-        number = dict(zip(names, range(n), strict=True))
-        strange = [end for end in {*ends[0], *ends[1]} if end not in number]
-    if len(number) != n:
-        raise SgcnError(f"{place} has several nodes of one id, expected each id once")
-    if strange:
-        raise SgcnError(f"{place} has an edge to {strange[0]!r}, expected the id of a node")
-    src, dst = (np.fromiter(map(number.__getitem__, side), np.int32, len(side)) for side in ends)
-    found = {
-        name: _attribute(nodes, key, names, "node", place)
-        for name, key in wanted.items()
-        if key is not None and any(key in node for node in nodes)
-    }
-    rows: dict[str, Any] = {}
-    if "x" in found:
-        values = _array(found["x"], f"{wanted['x']} of the nodes in {place}")
-        values = values[:, None] if values.ndim == 1 else values
-        rows["x"] = next(single((values,), f"{wanted['x']} of {place}"))
-    if "y" in found:
-        values = _array(found["y"], f"{wanted['y']} of the nodes in {place}")
-        rows["y"] = labels_of(values, n, f"{wanted['y']} in {place}")
-    if "split" in found:
-        where = f"{wanted['split']} in {place}"
-        parts = np.array([part_of(_plain(word), where) for word in found["split"]])
-        rows["split"] = split_of_numbers(n, parts, where)
-    with about(Path(place)):
-        return Graph.from_edges(src, dst, weights, nodes=n, directed=directed, **rows)
+class _Nodes:
+    """Ids and attributes of nodes, which come some at a time; ``wanted`` names the attributes."""
 
+    def __init__(self, wanted: dict[str, str | None], place: str) -> None:
+        self.wanted, self.place = wanted, place
+        self.names: list[Any] = []
+        self.parts: dict[str, list[Any]] = {}
 
-def _attribute(
-    things: Sequence[Any], key: str, names: Sequence[Any], kind: str, place: Any
-) -> list[Any]:
-    """The attribute ``key`` of all things, which must have it."""
-    missing = next((k for k, thing in enumerate(things) if key not in thing), None)
-    if missing is not None:
+    def add(self, names: list[Any], nodes: list[Any]) -> None:
+        for name, key in self.wanted.items():
+            with unreadable(Path(self.place), f"{WHAT}, each node an object"):
+                found = [key is not None and key in node for node in nodes]
+            if not any(found) and name not in self.parts:
+                continue
+            if self.names and name not in self.parts:  # some came without it
+                self._missing(self.names[0], key)
+            if not all(found):
+                self._missing(names[found.index(False)], key)
+            values = [node[key] for node in nodes]
+            self.parts.setdefault(name, []).append(self._array(name, values))
+        self.names += names
+
+    def _missing(self, node: Any, key: str | None) -> NoReturn:
         raise SgcnError(
-            f"{place} has the {kind} {names[missing]!r} without {key!r}, expected all to have it"
+            f"{self.place} has the node {node!r} without {key!r}, expected all to have it"
         )
-    return [thing[key] for thing in things]
+
+    def _array(self, name: str, values: list[Any]) -> Any:
+        key = self.wanted[name]
+        if name == "split":
+            where = f"{key} in {self.place}"
+            return np.array([part_of(_plain(word), where) for word in values], np.int64)
+        array = _array(values, f"{key} of the nodes in {self.place}")
+        if name == "y":
+            return array
+        table = array[:, None] if array.ndim == 1 else array
+        place = f"{key} of {self.place}"
+        return next(finite((to_float32(table),), place, len(self.names)))
+
+    def numbered(self) -> dict[Any, int]:
+        """The numbers of the nodes, in their order."""
+        n = len(self.names)
+        if n == 0:
+            raise SgcnError(f"{self.place} has no node, expected at least one")
+        with unreadable(Path(self.place), "ids of nodes that are text or numbers"):
+            number = dict(zip(self.names, range(n), strict=True))
+        if len(number) != n:
+            raise SgcnError(f"{self.place} has several nodes of one id, expected each id once")
+        return number
+
+    def write(self, draft: Draft) -> None:
+        """Attributes and ids into the draft; what was gathered is let go."""
+        for name, parts in self.rows().items():
+            shape = (len(self.names), *parts[0].shape[1:])
+            draft.stream(name, shape, parts[0].dtype, parts)
+        self.parts.clear()
+        text = json.dumps(self.names)
+        (draft.folder / "ids.json").write_text(f"{text}\n")
+        self.names.clear()
+
+    def rows(self) -> dict[str, list[Any]]:
+        """x, y and split in parts, as far as there are any."""
+        made = dict(self.parts)
+        for name, parts in self.parts.items():
+            where = f"{self.wanted[name]} of the nodes in {self.place}"
+            if len({part.shape[1:] for part in parts}) > 1:
+                raise SgcnError(f"{where} are lists of several lengths, expected one length")
+            if name == "y":
+                made[name] = [labels_of(np.concatenate(parts), len(self.names), where)]
+            elif name == "split":
+                where = f"{self.wanted[name]} in {self.place}"
+                made[name] = [split_of_numbers(len(self.names), np.concatenate(parts), where)]
+        return made
+
+
+def _numbers(ends: list[Any], number: dict[Any, int], place: str) -> Any:
+    """The numbers of the nodes that some edges start or end at."""
+    with unreadable(Path(place), "ends of edges that are ids of nodes"):
+        try:
+            return np.fromiter(map(number.__getitem__, ends), np.int32, len(ends))
+        except KeyError as error:
+            raise SgcnError(
+                f"{place} has an edge to {error.args[0]!r}, expected the id of a node"
+            ) from None
+
+
+def _weighted(
+    ends: Sequence[list[Any]], links: list[Any], weight: str, number: dict[Any, int],
+    directed: bool, place: str, **options: Any,
+) -> Graph:  # fmt: skip
+    missing = next((k for k, link in enumerate(links) if weight not in link), None)
+    if missing is not None:
+        edge = ends[0][missing], ends[1][missing]
+        raise SgcnError(
+            f"{place} has the edge {edge!r} without {weight!r}, expected all to have it"
+        )
+    src, dst = (_numbers(side, number, place) for side in ends)
+    weights = _array([link[weight] for link in links], f"{weight} of the edges in {place}")
+    with about(Path(place)):
+        return Graph.from_edges(
+            src, dst, weights, nodes=len(number), directed=directed, **options
+        )
 
 
 def _plain(word: Any) -> Any:

@@ -12,9 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sgcn.data.draft import Draft
-from sgcn.data.files import Npz, existing, gunzipped, number_rows
-from sgcn.data.importers.base import Importer, a_name, folder, split_of
-from sgcn.data.importers.rows import checked_edges, labels_of, single
+from sgcn.data.feature_rows import single
+from sgcn.data.importers.base import Importer, a_name, folder
+from sgcn.data.importers.rows import checked_edges, counted, labels_of
+from sgcn.data.importers.splits import split_of
+from sgcn.data.readers.arrays import Npz
+from sgcn.data.readers.files import existing, gunzipped
+from sgcn.data.readers.lines import number_rows
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, option
@@ -44,14 +48,14 @@ class Ogb(Importer):
                 "y",
                 (n,) if one else (n, width),
                 np.int64 if one else np.uint8,
-                _labels(_counted(parts, n, place), place),
+                _labels(counted(parts, n, place), place),
             )
         # Only now is n believed: there is a label for each node.
         ids = [_column(path, f"a node id in each line ({path.name})", self.limit) for path in paths]
         draft.write("split", split_of(n, ids, map(str, paths)))
         with layout.features() as (width, parts, place):
             if width:
-                rows = single(_counted(parts, n, place), place)
+                rows = single(counted(parts, n, place), place)
                 draft.stream("x", (n, width), np.float32, rows)
         edges = checked_edges(layout.edges(), n, str(layout.edge_file))
         return draft.finish(draft.edges(edges, n, directed=self.directed))
@@ -88,7 +92,7 @@ class _Tables:
         with gunzipped(self.edge_file, what, self.limit) as file:
             parts = number_rows(file, self.edge_file, what, 2)
             yield from (
-                (part[:, 0], part[:, 1]) for part in _counted(parts, count, str(self.edge_file))
+                (part[:, 0], part[:, 1]) for part in counted(parts, count, str(self.edge_file))
             )
 
     @contextmanager
@@ -186,18 +190,6 @@ def _single(numbers: Any, least: int, path: Path) -> int:
     if not least <= numbers[0] < 2**40:
         raise SgcnError(f"{path} counts {numbers[0]}, expected a number >= {least}")
     return int(numbers[0])
-
-
-def _counted(parts: Iterable[Any], n: int, place: str) -> Iterator[Any]:
-    """Rows as they pass; there must be ``n``."""
-    seen = 0
-    for part in parts:
-        seen += len(part)
-        if seen > n:
-            raise SgcnError(f"{place} has {seen} rows or more, expected {n}")
-        yield part
-    if seen < n:
-        raise SgcnError(f"{place} has {seen} rows, expected {n}")
 
 
 def _labels(parts: Iterable[Any], place: str) -> Iterator[Any]:

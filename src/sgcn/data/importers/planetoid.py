@@ -13,10 +13,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from sgcn.data.draft import Draft
-from sgcn.data.files import existing, number_rows
-from sgcn.data.importers.base import Importer, a_name, finite, folder, split_of
+from sgcn.data.feature_rows import finite, to_float32
+from sgcn.data.importers.base import Importer, a_name, folder
 from sgcn.data.importers.rows import checked_edges
-from sgcn.data.pickles import Csr, array_of, read_pickle
+from sgcn.data.importers.splits import split_of
+from sgcn.data.readers.files import existing
+from sgcn.data.readers.lines import number_rows
+from sgcn.data.readers.pickles import Csr, array_of, read_pickle
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import option, whole
@@ -113,8 +116,7 @@ def _matrix(path: Path) -> Any:
         raise SgcnError(f"{path} holds something else or nothing, expected {what}")
     if matrix.dtype.kind not in "biuf":
         raise SgcnError(f"{path} holds {matrix.dtype}, expected {what}")
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
-        matrix = matrix.astype(np.float32)
+    matrix = to_float32(matrix)
     for _ in finite((matrix.data if is_sparse(matrix) else matrix,), str(path)):
         pass
     return matrix

@@ -14,15 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sgcn.data.draft import Draft, chunks
-from sgcn.data.files import check_size, checked, unreadable
 from sgcn.data.importers.base import Importer
-from sgcn.data.importers.rows import (
-    about,
-    checked_edges,
-    labels_of,
-    split_of_parts,
-    write_features,
-)
+from sgcn.data.importers.features import write_features
+from sgcn.data.importers.rows import about, checked_edges, labels_of
+from sgcn.data.importers.splits import split_of_parts
+from sgcn.data.readers.files import check_size, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, option, whole

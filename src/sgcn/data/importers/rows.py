@@ -1,9 +1,9 @@
-"""Features, labels and splits as others keep them, brought into the form that a graph has."""
+"""Edges and labels as others keep them, brought into the form that a graph has."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,21 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import Draft, chunks
-from sgcn.data.files import Npz, checked, npy, read_json, unreadable
-from sgcn.data.importers.base import PARTS, finite, split_of
+from sgcn.data.readers.arrays import npy
+from sgcn.data.readers.files import checked, unreadable
 from sgcn.errors import SgcnError
-
-#: Other names of the three parts, as files and words have them.
-NAMES = {
-    "train": ("train", "training", "tr"),
-    "validation": ("val", "valid", "validation", "va"),
-    "test": ("test", "testing", "te"),
-}
-_PART: dict[Any, int] = {
-    word: part for part, words in enumerate(NAMES.values()) for word in words
-}
-
 
 # -- edges --------------------------------------------------------------------------------------
 
@@ -64,81 +52,49 @@ def about(path: Path) -> Iterator[None]:
         raise SgcnError(f"{path}: {error}") from None
 
 
-# -- features -----------------------------------------------------------------------------------
-
-
-def single(parts: Iterable[Any], place: str) -> Iterator[npt.NDArray[np.float32]]:
-    """Features as float32; a value that is not finite, or is too large for it, is named."""
-
-    def cast() -> Iterator[Any]:
-        with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
-            for part in parts:
-                yield part.astype(np.float32, copy=False)
-
-    return finite(cast(), place)
-
-
-def write_features(draft: Draft, values: Any, n: int, place: str) -> None:
-    """Features of an array: a row a node, numbers."""
-    if values.ndim != 2 or values.dtype.kind not in "biuf":
-        raise SgcnError(
-            f"{place} holds {values.dtype} of shape {tuple(values.shape)}, expected features: "
-            "2 dimensions of numbers"
-        )
-    check_rows(len(values), n, place)
-    parts = (values[part] for part in chunks(n, values.shape[1]))
-    draft.stream("x", tuple(values.shape), np.float32, single(parts, place))
-
-
-def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
-    """Features of an ``.npy`` (dense) or of an ``.npz`` that scipy saved (CSR)."""
-    if path.suffix == ".npz":
-        with Npz(path, "sparse features that scipy.sparse.save_npz wrote (CSR)", limit) as file:
-            _write_sparse(draft, file, n)
-        return
-    with npy(path, f"features with {n} rows", "biuf") as array:
-        check_rows(array.shape[0], n, str(path))
-        draft.stream("x", array.shape, np.float32, single(array.parts(), str(path)))
-
-
-def _write_sparse(draft: Draft, file: Npz, n: int) -> None:
-    shape = file.all("shape")
-    if len(shape) != 2:
-        raise SgcnError(f"{file.path} has shape {tuple(shape.tolist())}, expected 2 dimensions")
-    check_rows(int(shape[0]), n, str(file.path))
-    indptr, indices = file.all("indptr", dtype=np.int64), file.all("indices")
-    data = file.all("data", "biuf")
-    fits = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
-    if not fits or (np.diff(indptr) < 0).any():
-        raise SgcnError(
-            f"{file.path} has row pointers that do not fit, expected {n + 1} that rise from 0 to "
-            f"{len(data)}: save features as CSR"
-        )
-    width = int(shape[1])
-    if len(indices) and (indices.min() < 0 or indices.max() >= width):
-        raise SgcnError(f"{file.path} has columns outside of 0 to {width - 1}, expected features")
-    values = np.concatenate([*single((data,), f"{file.path}, counted by entries,")])
-    narrow = np.int32 if max(width, len(indices)) < 2**31 else np.int64
-    draft.write("x_indptr", indptr.astype(narrow))  # scipy wants one type for both
-    draft.write("x_indices", indices.astype(narrow))
-    draft.write("x_data", values)
-    draft.header["x_shape"] = [n, width]
+# -- rows ---------------------------------------------------------------------------------------
 
 
 def counted(parts: Iterable[Any], n: int, place: str) -> Iterator[Any]:
-    """Rows as they pass; there must be ``n``."""
+    """Rows as they pass; there must be ``n``, and what comes behind them is not read."""
     seen = 0
     for part in parts:
         seen += len(part)
-        if seen <= n:
-            yield part
-    check_rows(seen, n, place)
+        if seen > n:
+            raise SgcnError(f"{place} has {seen} rows or more, expected {n}")
+        yield part
+    if seen < n:
+        raise SgcnError(f"{place} has {seen} rows, expected {n}")
+
+
+def within(parts: Iterable[Any], width: int, place: str) -> Iterator[Any]:
+    """Columns of a sparse matrix as they pass; the first that it does not have is named."""
+    before = 0
+    for part in parts:
+        if part.min() < 0 or part.max() >= width:
+            bad = int(np.argmax((part < 0) | (part >= width)))
+            raise SgcnError(
+                f"{place} has column {part[bad]} in entry {before + bad}, expected columns from 0 "
+                f"to {width - 1}"
+            )
+        before += len(part)
+        yield part
 
 
 def check_rows(rows: int, n: int, place: str) -> None:
     """One row for each node."""
     if rows != n:
         raise SgcnError(f"{place} has {rows} rows, expected {n}, one for each node")
+
+
+def columns_of(parts: Iterable[Any], stored: int, n: int, place: str) -> npt.NDArray[np.int32]:
+    """The ``stored`` columns of a CSR matrix that come in parts, each one of ``n`` nodes."""
+    indices = np.empty(stored, np.int32)
+    start = 0
+    for part in within(parts, n, place):
+        indices[start : start + len(part)] = part
+        start += len(part)
+    return indices
 
 
 # -- labels -------------------------------------------------------------------------------------
@@ -187,92 +143,3 @@ def npy_shape(path: Path, what: str) -> tuple[int, ...]:
     return shape
 
 
-# -- split --------------------------------------------------------------------------------------
-
-
-def split_of_parts(
-    n: int, given: Callable[[str], Any], place: Callable[[str], str]
-) -> npt.NDArray[np.int8] | None:
-    """The split of masks or lists of ids; ``given`` has them by name, or None.
-
-    All three parts or none of them. A vector of n booleans, or of n zeros and ones, is a mask.
-    """
-    found: list[Any] = []
-    places: list[str] = []
-    for part, words in NAMES.items():
-        word = next((word for word in words if given(word) is not None), None)
-        if word is None:
-            found.append(None)
-            places.append(part)
-            continue
-        found.append(_ids(given(word), n, place(word)))
-        places.append(place(word))
-    missing = [part for part, ids in zip(PARTS, found, strict=True) if ids is None]
-    if len(missing) == len(PARTS):
-        return None
-    if missing:
-        there = next(where for where, ids in zip(places, found, strict=True) if ids is not None)
-        raise SgcnError(
-            f"{there} is there and nothing names the nodes of {' and '.join(missing)}, expected "
-            "all three parts or none"
-        )
-    return split_of(n, found, places)
-
-
-def _ids(values: Any, n: int, place: str) -> Any:
-    values = np.asarray(values)
-    mask = values.dtype.kind == "b" or (
-        values.shape == (n,) and values.dtype.kind in "iuf" and bool(np.isin(values, (0, 1)).all())
-    )
-    if not mask:
-        return values
-    if values.shape != (n,):
-        raise SgcnError(f"{place} has shape {values.shape}, expected {n} values, one for each node")
-    return np.flatnonzero(values)
-
-
-def part_of(word: Any, place: str) -> int:
-    """The part that a word or number means: train, valid, test; 0, 1, 2; none or -1 for none."""
-    key = word.strip().lower() if isinstance(word, str) else word
-    if key in _PART:
-        return _PART[key]
-    if key in ("none", "", None):
-        return -1
-    number = str(key)
-    if isinstance(key, bool) or number not in ("-1", "0", "1", "2"):
-        raise SgcnError(
-            f"{place} has the part {word!r}, expected train, valid or test; or 0, 1 or 2; or none"
-        )
-    return int(number)
-
-
-def split_of_numbers(n: int, parts: Any, place: str) -> npt.NDArray[np.int8]:
-    """The split of one number a node: 0, 1, 2, and -1 for none."""
-    check_rows(len(parts), n, place)
-    bad = (parts < -1) | (parts > 2)
-    if bad.any():
-        part_of(int(parts[np.argmax(bad)]), place)
-    return split_of(
-        n,
-        [np.flatnonzero(parts == part) for part in range(len(PARTS))],
-        [f"{part} in {place}" for part in PARTS],
-    )
-
-
-def split_file(path: Path, n: int, limit: int) -> npt.NDArray[np.int8]:
-    """The split of a file: one number a node (.npy), or train, val and test (.npz, .json)."""
-    if path.suffix == ".json":
-        lists = read_json(path, "an object with the lists train, val and test", dict)
-        arrays = {key: np.array(ids) for key, ids in lists.items() if isinstance(ids, list)}
-        split = split_of_parts(n, arrays.get, lambda word: f"{word} in {path}")
-    elif path.suffix == ".npz":
-        with Npz(path, "the arrays train, val and test", limit) as file:
-            keys = [word for words in NAMES.values() for word in words if word in file]
-            arrays = {key: file.all(key, "biu") for key in keys}
-        split = split_of_parts(n, arrays.get, lambda word: f"{word} in {path}")
-    else:
-        with npy(path, f"0 (train), 1 (validation), 2 (test) or -1 for {n} nodes", "iu", 1) as row:
-            return split_of_numbers(n, row.all(), str(path))
-    if split is None:
-        raise SgcnError(f"{path} has none of train, val and test, expected all three")
-    return split

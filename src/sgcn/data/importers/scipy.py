@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from sgcn.data.draft import Draft, chunks
-from sgcn.data.files import Npz, unreadable
+from sgcn.data.draft import Draft, entries
 from sgcn.data.importers.beside import Beside, Ids
-from sgcn.data.importers.graphsaint import csr_arrays
+from sgcn.data.importers.graphsaint import csr_columns, csr_pointers, square_size
 from sgcn.data.importers.rows import about, checked_edges
+from sgcn.data.readers.arrays import Npz
+from sgcn.data.readers.files import unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, option
@@ -52,25 +53,43 @@ def matrix_graph(
     layout = _layout(file)
     transpose ^= layout == "csc"  # the columns of a matrix are the rows of its transpose
     if layout == "coo":
-        n, edges = _coordinates(file)
-    else:
-        indptr, indices = csr_arrays(file)
-        n = len(indptr) - 1
-        if not weighted and not (directed and transpose):
-            return draft.csr(indptr, indices, directed=directed)
-        edges = np.repeat(np.arange(n, dtype=np.int32), np.diff(indptr)), indices
-    receivers, senders = edges[::-1] if transpose else edges
-    if weighted:
-        values = file.all("data", "biuf")
-        if values.shape != senders.shape:
-            raise SgcnError(
-                f"{file.path} has {len(values)} values, expected {len(senders)}, one an entry"
-            )
-        matrix = sp.coo_array((values, (receivers, senders)), shape=(n, n))
-        with about(file.path):
-            return Graph.from_scipy(matrix, weighted=True, directed=directed)
-    parts: Iterator[Any] = ((senders[part], receivers[part]) for part in chunks(len(senders)))
-    return draft.edges(checked_edges(parts, n, str(file.path)), n, directed=directed)
+        n = square_size(file)
+        with file.npy("row") as rows, file.npy("col") as columns:
+            if rows.shape != columns.shape:
+                raise SgcnError(
+                    f"{file.path} has {rows.shape[0]} rows and {columns.shape[0]} columns of "
+                    "entries, expected as many"
+                )
+            edges = zip(columns.parts(), rows.parts(), strict=True)
+            return _graph_of(file, draft, n, edges, directed, transpose, weighted)
+    indptr = csr_pointers(file)
+    indices = csr_columns(file, indptr)
+    if not weighted and not (directed and transpose):
+        return draft.csr(indptr, indices, directed=directed)
+    n = len(indptr) - 1
+    return _graph_of(file, draft, n, entries(indptr, indices), directed, transpose, weighted)
+
+
+def _graph_of(
+    file: Npz, draft: Draft, n: int, edges: Iterator[tuple[Any, Any]],
+    directed: bool, transpose: bool, weighted: bool,
+) -> Graph:  # fmt: skip
+    """The graph of (column, row) pairs, and of the values beside them if it is ``weighted``."""
+    if transpose:
+        edges = ((receivers, senders) for senders, receivers in edges)
+    edges = checked_edges(edges, n, str(file.path))
+    if not weighted:
+        return draft.edges(edges, n, directed=directed)
+    none = np.empty(0, np.int32)
+    senders, receivers = map(np.concatenate, zip((none, none), *edges, strict=True))
+    values = file.all("data", "biuf")
+    if values.shape != senders.shape:
+        raise SgcnError(
+            f"{file.path} has {len(values)} values, expected {len(senders)}, one an entry"
+        )
+    matrix = sp.coo_array((values, (receivers, senders)), shape=(n, n))
+    with about(file.path):
+        return Graph.from_scipy(matrix, weighted=True, directed=directed)
 
 
 def _layout(file: Npz) -> str:
@@ -82,18 +101,3 @@ def _layout(file: Npz) -> str:
     if layout not in ("csr", "csc", "coo"):
         raise SgcnError(f"{file.path} holds the format {layout[:20]!r}, expected {_WHAT}")
     return layout
-
-
-def _coordinates(file: Npz) -> tuple[int, tuple[Any, Any]]:
-    shape = file.all("shape")
-    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
-        raise SgcnError(f"{file.path} has shape {tuple(shape.tolist())}, expected a square matrix")
-    rows, columns = file.all("row"), file.all("col")
-    if len(rows) != len(columns):
-        raise SgcnError(
-            f"{file.path} has {len(rows)} rows and {len(columns)} columns of entries, expected as "
-            "many"
-        )
-    n = int(shape[0])
-    list(checked_edges(((rows, columns),), n, str(file.path)))
-    return n, (rows, columns)

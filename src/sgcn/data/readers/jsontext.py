@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sgcn.data.files import Readable, checked, unreadable
+from sgcn.data.readers.files import Readable, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
 
 #: Bytes that are read at a time, and what a single item may have.
-_STEP, _ITEM = 1 << 20, 1 << 28
+_STEP, _ITEM = 1 << 18, 1 << 28
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _WORD = re.compile(rb"[-+.0-9A-Za-z]+")
 _BLANKS = b" \t\r\n"

@@ -11,15 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.files import (
-    _whole_lines,
-    check_size,
-    checked,
-    gunzipped,
-    number_rows,
-    unreadable,
-)
-from sgcn.data.words import Words
+from sgcn.data.readers.files import check_size, checked, gunzipped, unreadable
+from sgcn.data.readers.lines import number_rows, whole_lines
+from sgcn.data.readers.words import Words
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
 from sgcn.options import nearest
@@ -168,7 +162,7 @@ class Text(Table):
 
     def _blocks(self) -> Iterator[Any]:
         with gunzipped(self.path, self.what, self.limit) as stream:
-            for data in _whole_lines(stream, self.path, self.what):
+            for data in whole_lines(stream, self.path, self.what):
                 if not data.all():
                     raise SgcnError(f"{self.path} is binary, expected {self.what} as text")
                 yield data

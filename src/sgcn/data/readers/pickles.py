@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.files import checked, unreadable
+from sgcn.data.readers.files import checked, unreadable
 from sgcn.errors import SgcnError
 
 _INSTRUCTIONS = {instruction.code: instruction for instruction in pickletools.opcodes}

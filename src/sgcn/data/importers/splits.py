@@ -1,0 +1,156 @@
+"""Splits as others keep them: lists of ids, masks, or a part for each node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sgcn.data.importers.rows import check_rows
+from sgcn.data.readers.arrays import Npz, npy
+from sgcn.data.readers.files import read_json
+from sgcn.errors import SgcnError
+
+PARTS = ("train", "validation", "test")
+#: Other names of the three parts, as files and words have them.
+NAMES = {
+    "train": ("train", "training", "tr"),
+    "validation": ("val", "valid", "validation", "va"),
+    "test": ("test", "testing", "te"),
+}
+_PART: dict[Any, int] = {
+    word: part for part, words in enumerate(NAMES.values()) for word in words
+}
+
+
+def whole_numbers(values: list[Any]) -> npt.NDArray[Any] | None:
+    """A list out of JSON as an array of whole numbers, if it is one."""
+    try:
+        numbers = np.array(values, None if values else np.int64)
+    except (ValueError, OverflowError):  # lists in it, of several lengths
+        return None
+    return numbers if numbers.ndim == 1 and numbers.dtype.kind in "iu" else None
+
+
+def node_ids(values: list[Any], place: str) -> npt.NDArray[Any]:
+    """A list out of JSON as node ids."""
+    ids = whole_numbers(values)
+    if ids is None:
+        raise SgcnError(f"{place} holds other things than numbers, expected whole node ids")
+    return ids
+
+
+def split_of(nodes: int, ids: Iterable[Any], places: Iterable[str]) -> npt.NDArray[np.int8]:
+    """The split with the given ids of train, validation and test; ``places`` names each source."""
+    split = np.full(nodes, -1, np.int8)
+    for part, (chosen, place) in enumerate(zip(ids, places, strict=True)):
+        chosen = np.asarray(chosen)
+        if chosen.size == 0:
+            raise SgcnError(f"{place} names no node, expected at least one for {PARTS[part]}")
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise SgcnError(f"{place} holds {chosen.dtype}, expected a list of whole node ids")
+        bad = (chosen < 0) | (chosen >= nodes)
+        if bad.any():
+            raise SgcnError(
+                f"{place} names node {chosen[bad.argmax()]}, expected ids from 0 to {nodes - 1}"
+            )
+        taken = split[chosen] != -1
+        if taken.any():
+            node = chosen[taken.argmax()]
+            raise SgcnError(
+                f"{place} names node {node}, which is in {PARTS[split[node]]} already, expected "
+                "parts that do not overlap"
+            )
+        split[chosen] = part
+    return split
+
+
+def split_of_parts(
+    n: int, given: Callable[[str], Any], place: Callable[[str], str]
+) -> npt.NDArray[np.int8] | None:
+    """The split of masks or lists of ids; ``given`` has them by name, or None.
+
+    All three parts or none of them. A vector of n booleans, or of n zeros and ones, is a mask.
+    """
+    found: list[Any] = []
+    places: list[str] = []
+    for part, words in NAMES.items():
+        word = next((word for word in words if given(word) is not None), None)
+        if word is None:
+            found.append(None)
+            places.append(part)
+            continue
+        found.append(_ids(given(word), n, place(word)))
+        places.append(place(word))
+    missing = [part for part, ids in zip(PARTS, found, strict=True) if ids is None]
+    if len(missing) == len(PARTS):
+        return None
+    if missing:
+        there = next(where for where, ids in zip(places, found, strict=True) if ids is not None)
+        raise SgcnError(
+            f"{there} is there and nothing names the nodes of {' and '.join(missing)}, expected "
+            "all three parts or none"
+        )
+    return split_of(n, found, places)
+
+
+def _ids(values: Any, n: int, place: str) -> Any:
+    values = np.asarray(values)
+    mask = values.dtype.kind == "b" or (
+        values.shape == (n,) and values.dtype.kind in "iuf" and bool(np.isin(values, (0, 1)).all())
+    )
+    if not mask:
+        return values
+    if values.shape != (n,):
+        raise SgcnError(f"{place} has shape {values.shape}, expected {n} values, one for each node")
+    return np.flatnonzero(values)
+
+
+def part_of(word: Any, place: str) -> int:
+    """The part that a word or number means: train, valid, test; 0, 1, 2; none or -1 for none."""
+    key = word.strip().lower() if isinstance(word, str) else word
+    if key in _PART:
+        return _PART[key]
+    if key in ("none", "", None):
+        return -1
+    number = str(key)
+    if isinstance(key, bool) or number not in ("-1", "0", "1", "2"):
+        raise SgcnError(
+            f"{place} has the part {word!r}, expected train, valid or test; or 0, 1 or 2; or none"
+        )
+    return int(number)
+
+
+def split_of_numbers(n: int, parts: Any, place: str) -> npt.NDArray[np.int8]:
+    """The split of one number a node: 0, 1, 2, and -1 for none."""
+    check_rows(len(parts), n, place)
+    bad = (parts < -1) | (parts > 2)
+    if bad.any():
+        part_of(int(parts[np.argmax(bad)]), place)
+    return split_of(
+        n,
+        [np.flatnonzero(parts == part) for part in range(len(PARTS))],
+        [f"{part} in {place}" for part in PARTS],
+    )
+
+
+def split_file(path: Path, n: int, limit: int) -> npt.NDArray[np.int8]:
+    """The split of a file: one number a node (.npy), or train, val and test (.npz, .json)."""
+    if path.suffix == ".json":
+        lists = read_json(path, "an object with the lists train, val and test", dict)
+        arrays = {key: np.array(ids) for key, ids in lists.items() if isinstance(ids, list)}
+        split = split_of_parts(n, arrays.get, lambda word: f"{word} in {path}")
+    elif path.suffix == ".npz":
+        with Npz(path, "the arrays train, val and test", limit) as file:
+            keys = [word for words in NAMES.values() for word in words if word in file]
+            arrays = {key: file.all(key, "biu") for key in keys}
+        split = split_of_parts(n, arrays.get, lambda word: f"{word} in {path}")
+    else:
+        with npy(path, f"0 (train), 1 (validation), 2 (test) or -1 for {n} nodes", "iu", 1) as row:
+            return split_of_numbers(n, row.all(), str(path))
+    if split is None:
+        raise SgcnError(f"{path} has none of train, val and test, expected all three")
+    return split

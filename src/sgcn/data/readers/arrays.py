@@ -1,0 +1,159 @@
+"""Arrays of others: ``.npy`` and ``.npz`` files, some rows at a time."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import numpy as np
+
+from sgcn.data.draft import CHUNK
+from sgcn.data.readers.files import LIMIT, check_size, checked, unreadable
+from sgcn.errors import SgcnError
+
+
+class Npy:
+    """An array of the ``.npy`` format in a stream: its header now, its rows when asked for.
+
+    ``kinds`` are numpy's letters for the types that will do ("iu" whole numbers, "f" reals);
+    ``size`` is how many bytes the stream has, where that is known.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        path: Path,
+        what: str,
+        kinds: str,
+        ndim: int,
+        size: int | None = None,
+    ) -> None:
+        self.file, self.path, self.what = file, path, what
+        with unreadable(path, what), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # headers that Python 2 wrote are fine
+            version = np.lib.format.read_magic(file)
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            self.shape, self.fortran, self.dtype = read(file)
+        fits = len(self.shape) == ndim and min(self.shape, default=0) >= 0
+        if self.dtype.hasobject or self.dtype.kind not in kinds or not fits:
+            raise SgcnError(
+                f"{path} holds {self.dtype} of shape {self.shape}, expected {what}: "
+                f"{ndim} dimension{'s' * (ndim > 1)} of {_words(kinds)}"
+            )
+        if size is not None:  # before anything is allocated for what the header promises
+            with unreadable(path, what):
+                start = file.tell()
+            row = self.dtype.itemsize * math.prod(self.shape[1:])
+            if start + row * self.shape[0] > size:
+                self._truncated((size - start) // max(row, 1))
+
+    def _truncated(self, row: int) -> NoReturn:
+        raise SgcnError(
+            f"{self.path} ends in row {row} of {self.shape[0]}, expected {self.what}: it is "
+            "truncated, fetch it again"
+        )
+
+    def parts(self) -> Iterator[Any]:
+        """The rows, some millions of entries at a time."""
+        if self.fortran and len(self.shape) > 1:
+            raise SgcnError(
+                f"{self.path} holds columns one after the other, expected {self.what} row by row: "
+                "save it again with numpy.ascontiguousarray"
+            )
+        width = math.prod(self.shape[1:])
+        step = max(1, CHUNK // max(width, 1))
+        for start in range(0, self.shape[0], step):
+            rows = min(step, self.shape[0] - start)
+            wanted = rows * width * self.dtype.itemsize
+            with unreadable(self.path, self.what):
+                data = self.file.read(wanted)
+            if len(data) != wanted:
+                self._truncated(start + len(data) // max(1, wanted // rows))
+            yield np.frombuffer(data, self.dtype).reshape(rows, *self.shape[1:])
+
+    def all(self, dtype: Any = None) -> Any:
+        """The whole array, as ``dtype``."""
+        array = np.empty(0, dtype or self.dtype)
+        for start, part in self.numbered():
+            if start == 0:  # not before the first rows are there: the header may promise anything
+                with unreadable(self.path, self.what):
+                    array = np.empty(self.shape, dtype or self.dtype)
+            array[start : start + len(part)] = part
+        return array.reshape(self.shape)
+
+    def numbered(self) -> Iterator[tuple[int, Any]]:
+        """`parts`, each with the number of its first row."""
+        start = 0
+        for part in self.parts():
+            yield start, part
+            start += len(part)
+
+
+def _words(kinds: str) -> str:
+    words = {"i": "whole numbers", "f": "real numbers", "b": "true or false", "U": "text"}
+    return " or ".join(words[kind] for kind in kinds if kind in words)
+
+
+@contextmanager
+def npy(path: Path, what: str, kinds: str = "iuf", ndim: int = 2) -> Iterator[Npy]:
+    """The array of a ``.npy`` file."""
+    with checked(path, what).open("rb") as file:
+        yield Npy(file, path, what, kinds, ndim, os.fstat(file.fileno()).st_size)
+
+
+class Npz:
+    """The arrays of an ``.npz`` file, streamed out of it one by one."""
+
+    def __init__(self, path: Path, what: str, limit: int = LIMIT) -> None:
+        self.path, self.what = path, what
+        with unreadable(checked(path, what), what):
+            self.zip = zipfile.ZipFile(path)
+        self.sizes = {info.filename: info.file_size for info in self.zip.infolist()}
+        check_size(path, sum(self.sizes.values()), limit)
+
+    def __contains__(self, key: str) -> bool:
+        return f"{key}.npy" in self.sizes
+
+    @contextmanager
+    def npy(self, key: str, kinds: str = "iu", ndim: int = 1) -> Iterator[Npy]:
+        if key not in self:
+            raise SgcnError(f"{self.path} has no array {key!r}, expected {self.what}")
+        with unreadable(self.path, self.what):
+            member = self.zip.open(f"{key}.npy")
+        with member as file:
+            size = self.sizes[f"{key}.npy"]
+            yield Npy(file, self.path, f"{key} of {self.what}", kinds, ndim, size)
+
+    def pairs(self, key: str) -> Iterator[tuple[Any, Any]]:
+        """The two rows of a 2 x E array side by side, some entries at a time."""
+        with self.npy(key, "iu", 2) as first, self.npy(key, "iu", 2) as second:
+            rows, columns = first.shape
+            if rows != 2:
+                raise SgcnError(f"{self.path} has {key} of shape {first.shape}, expected (2, E)")
+            if first.fortran:  # the pairs lie side by side in the file, too
+                first.shape, first.fortran = (columns, rows), False
+                yield from ((part[:, 0], part[:, 1]) for part in first.parts())
+                return
+            first.shape = second.shape = (columns,)
+            for _ in second.parts():  # a zip file's own seek takes steps of 16 MiB
+                pass
+            yield from zip(first.parts(), second.parts(), strict=True)
+
+    def all(self, key: str, kinds: str = "iu", ndim: int = 1, dtype: Any = None) -> Any:
+        with self.npy(key, kinds, ndim) as array:
+            return array.all(dtype)
+
+    def __enter__(self) -> Npz:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.zip.close()

@@ -1,0 +1,120 @@
+"""Files of others, read with suspicion: one sentence for each way in which they can be wrong.
+
+Nothing here trusts a declared size, follows a path out of its folder, or runs a pickle.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import lzma
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from sgcn.errors import SgcnError
+
+#: What a packed file may unpack to, in bytes, unless the user says otherwise.
+LIMIT = 64 << 30
+
+
+class Readable(Protocol):
+    """Anything that bytes can be read from."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+def existing(folder: Path, name: str, what: str) -> Path:
+    """The file ``name`` of ``folder``: there, inside the folder, and not a web page."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise SgcnError(f"{path} leads out of {folder}, expected {what} inside it")
+    return checked(path, what)
+
+
+def checked(path: Path, what: str) -> Path:
+    """``path`` itself, if it is a file with something in it that is not a web page."""
+    if not path.is_file():
+        raise SgcnError(f"{path} does not exist, expected {what}")
+    try:
+        with path.open("rb") as file:
+            start = file.read(256).lstrip().lower()
+    except OSError as error:
+        raise SgcnError(f"{path} cannot be read ({error.strerror}), expected {what}") from None
+    if not start:
+        raise SgcnError(f"{path} is empty, expected {what}")
+    if start.startswith((b"<!doctype html", b"<html")):
+        raise SgcnError(
+            f"{path} is an HTML page, expected {what}: the download did not give the file, "
+            "fetch it again"
+        )
+    return path
+
+
+@contextmanager
+def unreadable(path: Path, what: str) -> Iterator[None]:
+    """Whatever a reader says about broken bytes becomes one sentence about the file."""
+    try:
+        yield
+    except SgcnError:
+        raise
+    except (
+        OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, SyntaxError,
+        RuntimeError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+        struct.error, tokenize.TokenError,
+    ) as error:  # fmt: skip
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise  # about what is written meanwhile
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise SgcnError(f"{path} cannot be read, expected {what} ({words[:200]})") from None
+
+
+def check_size(path: Path, unpacked: int, limit: int) -> None:
+    """Refuse what would unpack to more than ``limit`` bytes."""
+    if unpacked > limit:
+        raise SgcnError(
+            f"{path} unpacks to {unpacked / 2**30:,.1f} GiB or more, expected at most "
+            f"{limit / 2**30:,.1f}: raise limit_gb if you trust it"
+        )
+
+
+@contextmanager
+def gunzipped(path: Path, what: str, limit: int = LIMIT) -> Iterator[Readable]:
+    """The bytes of a ``.gz`` file (or of a plain one of the same name), at most ``limit``."""
+    if checked(path, what).suffix != ".gz":
+        with path.open("rb") as plain:
+            yield plain
+        return
+    with gzip.open(path, "rb") as file:
+        yield _Limited(file, path, what, limit)
+
+
+class _Limited:
+    """A stream that refuses to give more than it should."""
+
+    def __init__(self, file: Readable, path: Path, what: str, limit: int) -> None:
+        self.file, self.path, self.what = file, path, what
+        self.left = self.limit = limit
+
+    def read(self, size: int = -1, /) -> bytes:
+        with unreadable(self.path, self.what):
+            data = self.file.read(size if size >= 0 else self.left + 1)
+        self.left -= len(data)
+        if self.left < 0:
+            check_size(self.path, self.limit - self.left, self.limit)
+        return data
+
+
+def read_json(path: Path, what: str, kind: type) -> Any:
+    """A JSON file whose top is a ``kind`` (dict or list)."""
+    with unreadable(checked(path, what), what), path.open("rb") as file:
+        value = json.load(file)
+    if not isinstance(value, kind):
+        raise SgcnError(f"{path} holds a {type(value).__name__}, expected {what}")
+    return value
