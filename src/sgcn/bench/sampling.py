@@ -13,12 +13,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from sgcn.bench import baselines, peers
 from sgcn.block import Batch, Int32
@@ -149,6 +151,8 @@ def measure(
         for sampler in _progress(samplers, f"{label}: prefetching"):
             scaling = _scaling(graph, pool, CASES[sampler].sampler, batch_size, threads, seed)
             prefetch |= {f"{label}/{sampler}/threads{n}": x for n, x in scaling.items()}
+        machine = machine_scaling(threads)
+        prefetch |= {f"{label}/(machine)/threads{n}": x for n, x in machine.items()}
         contests += made
     bandwidth = memory_bandwidth()
     return {
@@ -295,6 +299,33 @@ def _scaling(
     return {number: unit / float(np.median(taken[number])) for number in threads[1:]}
 
 
+@njit(nogil=True, cache=True)
+def _spin(turns: int) -> Any:
+    """Work that touches no memory."""
+    state = np.uint64(turns)
+    for _ in range(turns):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+    return state
+
+
+def machine_scaling(threads: list[int]) -> dict[int, float]:
+    """What the machine has to give: compiled loops that share nothing, as `_scaling` measures."""
+
+    def seconds(number: int) -> float:
+        """Time of one loop, when so many run at a time."""
+        with ThreadPoolExecutor(number) as pool:
+            start = time.perf_counter()
+            list(pool.map(_spin, [20_000_000] * 2 * number))
+            return (time.perf_counter() - start) / (2 * number)
+
+    _spin(1)
+    taken = [[seconds(max(number, 1)) for number in threads] for _ in range(_EPOCHS)]
+    unit, *others = np.median(taken, axis=0)
+    return {number: float(unit / x) for number, x in zip(threads[1:], others, strict=True)}
+
+
 def memory_bandwidth(megabytes: int = 256) -> float:
     """Bytes per second that one thread reads and writes when it copies a large array; best of 5."""
     # Written, not zeros: pages nobody wrote are all one page of the kernel, and read from cache.
@@ -334,6 +365,7 @@ def table(report: dict[str, Any]) -> str:
         unit = report["threads"][0]
         lines += ["", f"batches per second through a Loader, over {unit} thread(s):"]
         lines += [f"  {key:<40}{x:>6.2f}" for key, x in report["prefetch"].items()]
+        lines += ["(machine): compiled loops that share nothing, right after"]
     return "\n".join(lines)
 
 
