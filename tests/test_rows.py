@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from sgcn.rows import Features, Table
+from sgcn.rows import Features, Table, _Pool
 
 DTYPES = [torch.float32, torch.bfloat16]
 WHERE = ["memory", "disk"]
@@ -89,3 +89,30 @@ def test_features_of_other_types():
         assert features.dense.dtype == torch.float32
         assert features.all().is_all
         assert torch.equal(features.all().dense(), torch.ones(3, 2))
+
+
+def test_a_buffer_is_used_again_when_it_is_free():
+    pool = _Pool()
+    first = pool.take(600, 500)
+    place = first.data_ptr()
+    other = pool.take(600, 500)
+    assert other.data_ptr() != place
+    view = first[3:, 1:].numpy()  # a part of it, by way of NumPy
+    view[:] = 7.0
+    del first
+    assert pool.take(600, 500).data_ptr() != place
+    assert (view == 7.0).all()
+    del view
+    again = pool.take(610, 500)  # a little larger fits
+    assert again.data_ptr() == place
+    assert again.shape == (610, 500)
+    assert pool.take(3, 4).shape == (3, 4)
+
+
+def test_the_pool_lets_go():
+    pool = _Pool()
+    taken = [pool.take(600 + k, 500) for k in range(3 * _Pool.free)]
+    del taken
+    held = pool.take(6000, 500)  # none of them fits
+    assert len(pool._kept) == _Pool.free
+    assert held.shape == (6000, 500)

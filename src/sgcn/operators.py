@@ -14,7 +14,9 @@ from sgcn.block import Block
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import spmm as kernels
-from sgcn.rows import Rows
+from sgcn.rows import Rows, empty
+
+_COLUMNS = 64  # of a float16 table that are float32 at one time
 
 
 class Operator(ABC):
@@ -110,7 +112,7 @@ class BlockOperator(Operator):
         if isinstance(h, Rows):
             dense = h.features.dense
             if dense is not None and dense.device.type == "cpu":
-                out = torch.empty(self.shape[0], h.shape[1])
+                out = empty(self.shape[0], h.shape[1])
                 kernels.spmm_gather(
                     block.indptr, block.indices, block.weights, h.ids.numpy(), dense.numpy(),
                     out.numpy(),
@@ -119,7 +121,7 @@ class BlockOperator(Operator):
             h = h.dense()
         if h.device.type != "cpu":
             return _device_product(self.csr(), self.shape, h)
-        out = torch.empty(self.shape[0], h.shape[1])
+        out = empty(self.shape[0], h.shape[1])
         kernels.spmm(
             block.indptr, block.indices, block.weights, h.detach().contiguous().numpy(), out.numpy()
         )
@@ -138,7 +140,7 @@ class BlockOperator(Operator):
             indptr, indices, values = (torch.from_numpy(part) for part in self._transposed)
             turned = (self.shape[1], self.shape[0])
             return _device_product((indptr, indices, values), turned, g)
-        out = torch.empty(self.shape[1], g.shape[1])
+        out = empty(self.shape[1], g.shape[1])
         kernels.spmm(*self._transposed, g.numpy(), out.numpy())
         return out
 
@@ -171,12 +173,19 @@ class GraphOperator(Operator):
 
     def _times(self, h: Tensor | Rows) -> Tensor:
         if isinstance(h, Rows):
+            if h.features.half is not None:  # a stripe of columns at a time as float32
+                out = empty(self.shape[0], h.shape[1])
+                for at in range(0, h.shape[1], _COLUMNS):
+                    stripe = slice(at, at + _COLUMNS)
+                    part = h.features.half[:, stripe].index_select(0, h.ids).float()
+                    out[:, stripe] = self._times(part)
+                return out
             dense = h.features.dense
             h = dense if h.is_all and dense is not None else h.dense()
         if h.device.type != "cpu":
             return _device_product(self.csr(), self.shape, h)
         p = self.graph.propagation
-        out = torch.empty(self.shape[0], h.shape[1])
+        out = empty(self.shape[0], h.shape[1])
         table = h.detach().contiguous().numpy()
         kernels.propagate(
             p.indptr, p.indices, p.values, p.row, p.col, p.loops, self.lo, table, out.numpy()
@@ -197,7 +206,7 @@ class GraphOperator(Operator):
             parts = kernels.edge_weights(indptr, indices, values, p.col, p.row, p.loops)
             parts = tuple(torch.from_numpy(part) for part in parts)
             return _device_product(parts, (self.shape[1], self.shape[0]), g)
-        out = torch.empty(self.shape[1], g.shape[1])
+        out = empty(self.shape[1], g.shape[1])
         kernels.propagate(
             indptr, indices, values, p.col, p.row, p.loops, 0, g.numpy(), out.numpy()
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,43 @@ from sgcn.graph import is_sparse
 from sgcn.kernels import spmm as kernels
 
 _SLICE = 1 << 14  # rows that are float32 at one time
+
+
+class _Pool:
+    """Large buffers that are used again when nobody holds them any more.
+
+    New memory is paid for page by page, which costs more than to fill it. The buffers are NumPy's,
+    which asks for huge pages: reading them at random misses fewer translations.
+    """
+
+    free = 4  # buffers kept without a user
+    least = 1 << 18  # numbers: smaller ones are not worth it
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: list[tuple[npt.NDArray[np.float32], weakref.ref[Any]]] = []
+
+    def take(self, rows: int, columns: int) -> Tensor:
+        """A float32 tensor to be filled; its memory is free again when the tensor is gone."""
+        need = rows * columns
+        if need <= self.least:
+            return torch.from_numpy(np.empty((rows, columns), np.float32))
+        with self._lock:
+            idle = [k for k, (_, user) in enumerate(self._kept) if user() is None]
+            fits = [k for k in idle if need <= len(self._kept[k][0]) <= 4 * need]
+            if fits:
+                buffer = self._kept.pop(min(fits, key=lambda k: len(self._kept[k][0])))[0]
+            else:
+                for k in reversed(idle[: len(idle) - self.free + 1]):
+                    del self._kept[k]
+                buffer = np.empty(need + need // 4, np.float32)  # the next batch may be larger
+            # torch keeps this very object for as long as anything refers to the memory.
+            view = buffer[:need].reshape(rows, columns)
+            self._kept.append((buffer, weakref.ref(view)))
+        return torch.from_numpy(view)
+
+
+empty = _Pool().take
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +128,7 @@ class Rows:
         if self.features.half is not None:
             return self.features.half.index_select(0, self.ids).float()
         assert self.features.sparse is not None
-        out = torch.empty(self.shape)
+        out = empty(*self.shape)
         kernels.sparse_rows_dense(*self.features.sparse, self.ids.numpy(), out.numpy())
         return out
 
@@ -109,7 +148,7 @@ class _SparseTimes(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, rows: Rows) -> Tensor:
         assert rows.features.sparse is not None
         ctx.rows = rows
-        out = torch.empty(len(rows.ids), weight.shape[1])
+        out = empty(len(rows.ids), weight.shape[1])
         w = weight.detach().contiguous().numpy()
         kernels.sparse_rows_times(*rows.features.sparse, rows.ids.numpy(), w, out.numpy())
         return out
@@ -118,7 +157,7 @@ class _SparseTimes(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
         rows: Rows = ctx.rows
         assert rows.features.sparse is not None
-        out = torch.empty(rows.shape[1], g.shape[1])
+        out = empty(rows.shape[1], g.shape[1])
         kernels.sparse_rows_times_transposed(
             *rows.features.sparse,
             rows.ids.numpy(),

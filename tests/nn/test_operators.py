@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 
-from helpers import SMALL, dense_block, propagation_of
+from helpers import SMALL, dense_block, power_law, propagation_of
 from learning import labelled
 from sgcn import Graph, Key, SgcnError
 from sgcn.operators import BlockOperator, GraphOperator, Operator
-from sgcn.rows import Features
+from sgcn.rows import Features, Rows
 
 KINDS = {
     "undirected": {},
@@ -141,3 +142,48 @@ def test_own_rows_that_are_missing():
     with pytest.raises(SgcnError, match="keep_destinations to true") as caught:
         BlockOperator(block).own(torch.ones(len(block.src), 2))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("width", [3, 31, 32, 33, 70, 256])
+@pytest.mark.parametrize("kind", KINDS)
+def test_wide_products(kind, width):
+    """Stripes of columns with an overlap at the end, whole and by a few rows of P."""
+    graph = graph_of(kind)
+    rng = torch.Generator().manual_seed(width)
+    for operator in operators_of(graph):
+        h = torch.randn(operator.shape[1], width, generator=rng, requires_grad=True)
+        g = torch.randn(operator.shape[0], width, generator=rng)
+        dense = dense_of(operator, graph)
+        out = operator.aggregate(h)
+        out.backward(g)
+        torch.testing.assert_close(out, (dense @ h.double()).float(), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(h.grad, (dense.T @ g.double()).float(), rtol=1e-5, atol=1e-5)
+        narrow = torch.cat([operator.aggregate(part) for part in h.detach().split(5, 1)], 1)
+        assert torch.equal(out, narrow)
+
+
+def test_a_product_does_not_depend_on_the_threads():
+    graph = Graph.from_edges(*power_law(2000, 20000), nodes=2000)
+    h = torch.randn(len(graph), 70, generator=torch.Generator().manual_seed(0))
+    before, found = numba.get_num_threads(), []
+    try:
+        for threads in range(1, before + 1):
+            numba.set_num_threads(threads)
+            found.append(GraphOperator(graph).aggregate(h))
+    finally:
+        numba.set_num_threads(before)
+    assert all(torch.equal(one, found[0]) for one in found)
+    parts = [GraphOperator(graph, slice(lo, lo + 100)) for lo in range(0, len(graph), 100)]
+    assert torch.equal(torch.cat([part.aggregate(h) for part in parts]), found[0])
+
+
+@pytest.mark.parametrize("width", [5, 64, 130])
+def test_half_features_of_the_whole_graph(monkeypatch, width):
+    """A float16 table is multiplied by stripes, and never float32 as a whole."""
+    graph = graph_of("weighted")
+    x = np.random.default_rng(0).normal(size=(26, width)).astype(np.float16)
+    rows = Features.of(x).all()
+    monkeypatch.setattr(Rows, "dense", lambda self: pytest.fail("the whole table as float32"))
+    whole = torch.from_numpy(x.astype(np.float32))
+    for operator in (GraphOperator(graph), GraphOperator(graph, slice(5, 17))):
+        assert torch.equal(operator.aggregate(rows), operator.aggregate(whole))

@@ -164,14 +164,22 @@ def ladies(size: int) -> Draw:
     """Draws among the columns of the rows above, p_j ~ sum of P_ij^2, the rows added."""
 
     def draw(data: Published, seeds: Int32, rng: np.random.Generator) -> list[Any]:
-        rows, blocks = np.unique(seeds), []
-        for _ in range(DEPTH):
-            law = _law(data.squares[rows, :])
-            block, rows = _columns(data, rows, _choice(rng, law, size), law)
-            blocks.append(block)
-        return blocks
+        return [block for block, _, _ in ladies_layers(data, seeds, size, rng)]
 
     return draw
+
+
+def ladies_layers(
+    data: Published, seeds: Int32, size: int, rng: np.random.Generator
+) -> list[tuple[Any, Int32, Int32]]:
+    """LADIES' blocks with their rows and columns, output side first."""
+    rows, layers = np.unique(seeds), []
+    for _ in range(DEPTH):
+        law = _law(data.squares[rows, :])
+        block, after = _columns(data, rows, _choice(rng, law, size), law)
+        layers.append((block, rows, after))
+        rows = after
+    return layers
 
 
 def fastgcn(size: int, *, tuned: bool = False) -> Draw:
