@@ -79,8 +79,8 @@ def stop(process: subprocess.Popen, run: Path, how: int, steps: int | None) -> N
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.001)
     process.send_signal(how)
-    process.communicate(timeout=60)
-    assert process.returncode == (130 if how == signal.SIGINT else -how)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == (130 if how == signal.SIGINT else -how), error
 
 
 def events(run: Path) -> list[dict]:

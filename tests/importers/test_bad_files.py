@@ -283,7 +283,7 @@ CASES: list[tuple[str, str, Callable[[Path], Any], str]] = [
     ("planetoid", "ind.toy.graph", pickled({0: [40]}), "names node 40 in edge 0, expected ids fro"),
     ("planetoid", "ind.toy.graph", pickled({-1: [3]}), "names node -1 in edge 0, expected ids fro"),
     ("planetoid", "ind.toy.graph", pickled({0: 1}), "holds something else, expected a pickle of a"),
-    ("planetoid", "ind.toy.graph", pickled({0: ["a"]}), "holds something else, expected a pickle"),
+    ("planetoid", "ind.toy.graph", pickled({0: ["a"]}), "a list holds other things than whole"),
     ("planetoid", "ind.toy.graph", pickled([1]), "holds something else, expected a pickle of a"),
     # OGB: tables
     ("ogb", "raw/edge.csv.gz", line(4, "3,40"), "names node 40 in edge 4, expected ids from 0 to"),

@@ -32,6 +32,7 @@ def test_everything_arrives(tmp_path, sets):
         (NAMES, "index", {}),  # networkx 1, as Reddit was published
         (NAMES, "id", {}),  # networkx 2
         (NAMES, "id", {"links": "id"}),
+        ([f"\ud800{k}" for k in range(40)], "id", {}),  # JSON can say what is no text
         (list(range(39, -1, -1)), "index", {}),  # node k of the list has id k: both are the same
         (list(range(100, 140)), "index", {}),  # only one reading fits
         (list(range(100, 140)), "id", {}),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import pickle
 import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from writers import make_truth, write_graphsaint, write_ogb, write_ogb_binary
+from writers import make_truth, write_graphsaint, write_json, write_ogb, write_ogb_binary
 
 from sgcn import Graph
 from sgcn.data import draft
 from sgcn.data.importers import import_graph
+from sgcn.data.importers.graphsage import _id_map
+from sgcn.data.readers.pickles import read_pickle
 
 ROWS, WIDTH = 4_000, 2_100  # 33.6 MB as float32
 
@@ -78,6 +81,31 @@ def test_edges_are_held_once(tmp_path, monkeypatch, layout):
     written = (tmp_path / "out" / "indices.npy").stat().st_size
     assert written > 3e6
     assert peak < 1.5 * written
+
+
+def test_neighbour_lists_are_held_as_numbers(tmp_path):
+    """A list of Python numbers takes 36 bytes an entry, and an array 4."""
+    degree, nodes = 100, 2_000
+    lists = {k: list(range(1000 * k, 1000 * k + degree)) for k in range(nodes)}
+    (tmp_path / "graph").write_bytes(pickle.dumps(lists, 2))
+    tracemalloc.start()
+    graph = read_pickle(tmp_path / "graph", "a graph")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert {node: ends.tolist() for node, ends in graph.items()} == lists
+    assert peak < 10 * degree * nodes
+
+
+def test_node_names_are_held_as_bytes(tmp_path):
+    """A dict from text to rows takes some 150 bytes a node."""
+    nodes = 30_000
+    write_json(tmp_path / "map.json", {f"c{k}": k for k in range(nodes)})
+    tracemalloc.start()
+    row_of = _id_map(tmp_path / "map.json")
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert row_of(["c7", "c29999", "c0"]).tolist() == [7, 29999, 0]
+    assert held < 80 * nodes
 
 
 class Terminal(io.StringIO):

@@ -64,7 +64,8 @@ def test_pickles_of_any_age(tmp_path, protocol):
         np.testing.assert_array_equal(read, value)
         assert read.dtype == value.dtype
     path.write_bytes(pickle.dumps(graph, protocol))
-    assert read_pickle(path, "a graph") == graph
+    lists = read_pickle(path, "a graph")
+    assert {node: ends.tolist() for node, ends in lists.items()} == graph
     for value in (matrix, sp.csr_array(matrix)):
         path.write_bytes(pickle.dumps(value, protocol))
         read = read_pickle(path, "a matrix")
@@ -162,6 +163,24 @@ def test_the_refusal_names_what_the_pickle_wants(tmp_path, case):
     (tmp_path / "file").write_bytes(EVIL[case])
     with pytest.raises(SgcnError, match=r"names \w+\.\w+, expected an array: pickles can run"):
         read_pickle(tmp_path / "file", "an array")
+
+
+@pytest.mark.parametrize("items", [b"S'1'\n", b"]", b"G" + struct.pack(">d", 1), b"\x88", b"N"])
+@pytest.mark.parametrize("close", [b"l", b"e"])
+def test_a_list_is_of_whole_numbers(tmp_path, items, close):
+    """Lists are of neighbours only; nothing else needs to be held as objects."""
+    start = b"\x80\x02]" if close == b"e" else b"\x80\x02"
+    (tmp_path / "file").write_bytes(start + b"(I1\n" + items + close + b".")
+    with pytest.raises(SgcnError, match=r"expected a graph \(a list holds other things"):
+        read_pickle(tmp_path / "file", "a graph")
+
+
+def test_a_neighbour_beyond_all_nodes(tmp_path):
+    write_planetoid_as(tmp_path, planetoid_truth())
+    for node, words in ((2**31, "cannot be read"), (2**31 - 1, "names node 2147483647"),
+                        (-1, "names node -1")):  # fmt: skip
+        (tmp_path / "ind.toy.graph").write_bytes(pickle.dumps({0: [1], 1: [0, node]}))
+        assert words in refused(FORMATS["planetoid"], tmp_path, tmp_path / "new" / "out")
 
 
 LARGE = {

@@ -12,18 +12,20 @@ import numpy.typing as npt
 from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 
+Nodes = Callable[[list[str]], npt.NDArray[np.int64]]
 
-def class_map(path: Path, n: int, node_of: Callable[[str], int]) -> npt.NDArray[Any]:
+
+def class_map(path: Path, n: int, nodes_of: Nodes) -> npt.NDArray[Any]:
     """A class (int64) or a row of labels (uint8) for each of ``n`` nodes.
 
-    ``node_of`` turns a key into a node; a ValueError or KeyError says that there is none.
+    ``nodes_of`` turns keys into nodes; a ValueError or KeyError says that one of them is none.
     """
     what = f"an object with a class or a 0/1 list for each of {n} nodes ({path.name})"
     y: npt.NDArray[Any] = np.empty(0)
     seen = np.zeros(n, np.bool_)
     with json_text(path, what) as text:
         for entries in text.entries():
-            nodes = _nodes(entries, path, n, node_of)
+            nodes = _nodes(list(entries), path, n, nodes_of)
             values = _values(list(entries.values()), path, what)
             if y.size == 0:
                 y = np.empty((n, *values.shape[1:]), np.int64 if values.ndim == 1 else np.uint8)
@@ -41,13 +43,11 @@ def class_map(path: Path, n: int, node_of: Callable[[str], int]) -> npt.NDArray[
     return y
 
 
-def _nodes(
-    entries: dict[str, Any], path: Path, n: int, node_of: Callable[[str], int]
-) -> npt.NDArray[np.int64]:
+def _nodes(keys: list[str], path: Path, n: int, nodes_of: Nodes) -> npt.NDArray[np.int64]:
     try:
-        nodes = np.fromiter(map(node_of, entries), np.int64, len(entries))
+        nodes = nodes_of(keys)
     except (ValueError, KeyError, OverflowError):
-        name = next(key for key in entries if not _is_node(key, node_of))
+        name = next(key for key in keys if not _is_node(key, nodes_of))
         raise SgcnError(f"{path} labels {name[:40]!r}, expected a node of the graph") from None
     bad = (nodes < 0) | (nodes >= n)
     if bad.any():
@@ -57,11 +57,12 @@ def _nodes(
     return nodes
 
 
-def _is_node(key: str, node_of: Callable[[str], int]) -> bool:
+def _is_node(key: str, nodes_of: Nodes) -> bool:
     try:
-        return -(2**63) <= node_of(key) < 2**63
-    except (ValueError, KeyError):
+        nodes_of([key])
+    except (ValueError, KeyError, OverflowError):
         return False
+    return True
 
 
 def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from operator import is_not, itemgetter, methodcaller
+from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from sgcn.data.importers.nodelink import LINKS, ends_of, listed
 from sgcn.data.importers.splits import split_of, whole_numbers
 from sgcn.data.readers.files import existing
 from sgcn.data.readers.jsontext import json_text
+from sgcn.data.readers.words import Names, Words
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, one_of, option
@@ -51,31 +51,35 @@ class GraphSage(Importer):
         }
         row_of = _id_map(path["id_map"])
         n = len(row_of)
-        ids, split = _nodes(path["G"], row_of)
+        nodes = _nodes(path["G"], row_of)
+        split = _split(path["G"], nodes, n)
         draft.write("split", split)
-        draft.write("y", class_map(path["class_map"], n, row_of.__getitem__))
+        draft.write("y", class_map(path["class_map"], n, row_of))
         features = f"{prefix}-feats.npy"
         if (source / features).is_symlink() or (source / features).exists():
             train = np.flatnonzero(split == 0) if self.standardise else None
             write_npy(draft, existing(source, features, "features"), n, train)
-        mapping = self._mapping(path["G"], ids, row_of)
-        parts = ((mapping(src), mapping(dst)) for src, dst in _links(path["G"]))
-        return draft.finish(draft.edges(parts, n, directed=self.directed))
+        edges = self._edges(path["G"], nodes, row_of)
+        del nodes, row_of  # so that they are let go when the last edge is read
+        return draft.finish(draft.edges(edges, n, directed=self.directed))
 
-    def _mapping(self, path: Path, ids: list[Any], row_of: dict[str, int]) -> Mapping:
+    def _edges(self, path: Path, nodes: _Nodes, row_of: _Rows) -> Iterator[tuple[Ints, Ints]]:
+        mapping = self._mapping(path, nodes, row_of)
+        yield from ((mapping(src), mapping(dst)) for src, dst in _links(path))
+
+    def _mapping(self, path: Path, nodes: _Nodes, row_of: _Rows) -> Mapping:
         """How the ends of links are read.
 
         Text is an id. A number is a place in the list of nodes where ids are text. Where both are
         numbers, and not the same ones, only one reading may fit all links.
         """
-        rows = np.fromiter(map(row_of.__getitem__, map(str, ids)), np.int64, len(ids))
-        by_place = _by_place(path, rows)
+        by_place = _by_place(path, nodes.rows)
         by_id = _by_id(path, row_of)
         if self.links != "auto":
             return by_place if self.links == "index" else by_id
-        if not any(isinstance(node, int) for node in ids):
+        if not nodes.numbers:
             return lambda ends: by_id(ends) if isinstance(ends[0], str) else by_place(ends)
-        if ids == list(range(len(ids))):
+        if nodes.in_order:
             return by_place
         fits = [_fits(path, mapping) for mapping in (by_place, by_id)]
         if all(fits):
@@ -96,58 +100,101 @@ def _prefix(source: Path) -> str:
     return found[0]
 
 
-def _id_map(path: Path) -> dict[str, int]:
-    """Node ids, all as text, to rows: whole numbers from 0 without gaps."""
+class _Rows:
+    """Node ids, all as text, to rows; a table of bytes, a third of a dict."""
+
+    def __init__(self, names: Names, rows: Ints) -> None:
+        self.names, self.rows = names, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __call__(self, ids: list[str]) -> Ints:
+        """The rows of ``ids``; a KeyError has the first that is unknown."""
+        numbers = self.names.number(Words.of(ids))
+        new = numbers >= len(self)
+        if new.any():
+            raise KeyError(ids[int(new.argmax())])
+        rows: Ints = self.rows[numbers]
+        return rows
+
+
+def _id_map(path: Path) -> _Rows:
+    """The map of all ids: rows are whole numbers from 0 without gaps."""
     what = "an object with the row of each node id (id_map.json)"
-    row_of: dict[str, int] = {}
+    names = Names()
+    parts: list[tuple[Any, Any]] = []
     with json_text(path, what) as text:
         for entries in text.entries():
-            row_of.update(entries)
+            given = whole_numbers(list(entries.values()))
+            parts.append((names.number(Words.of(list(entries))), given))
         text.end()
-    n = len(row_of)
+    n = len(names)
     if n == 0:
         raise SgcnError(f"{path} names no node, expected {what}")
-    rows = whole_numbers(list(row_of.values()))
-    if rows is None or not np.array_equal(np.sort(rows), np.arange(n)):
+    rows = np.full(n, -1)
+    for numbers, given in parts:
+        rows[numbers] = -1 if given is None else given  # which is then no row
+    if not np.array_equal(np.sort(rows), np.arange(n)):
         raise SgcnError(f"{path} does not give each row from 0 to {n - 1} once, expected {what}")
-    return row_of
+    return _Rows(names, rows)
 
 
-def _nodes(path: Path, row_of: dict[str, int]) -> tuple[list[Any], npt.NDArray[np.int8]]:
-    """The ids in the order of the list, and the split; a node without val and test is in none."""
-    ids: list[Any] = []
+@dataclass(frozen=True)
+class _Nodes:
+    """The list of nodes; marks are 1 for true, 0 for false and -1 where nothing is said."""
+
+    rows: Ints
+    marks: dict[str, npt.NDArray[np.int8]]
+    numbers: bool  # some ids are numbers
+    in_order: bool  # they are 0, 1, 2, ...
+
+
+def _nodes(path: Path, row_of: _Rows) -> _Nodes:
+    rows: list[Ints] = []
     marks: dict[str, list[Any]] = {"val": [], "test": []}
+    count, numbers, in_order = 0, False, True
     for nodes in listed(path, ("nodes",)):
         try:
-            ids.extend(map(itemgetter("id"), nodes))
-            for key, values in marks.items():
-                values.extend(map(methodcaller("get", key), nodes))
+            ids = list(map(itemgetter("id"), nodes))
+            for key, found in marks.items():
+                found.append(_marks(path, key, list(map(methodcaller("get", key), nodes))))
         except (KeyError, TypeError, IndexError, AttributeError):
             raise SgcnError(
                 f"{path} has a node without an id, expected objects with id, val and test"
             ) from None
-    rows = np.fromiter((row_of.get(name, -1) for name in map(str, ids)), np.int64, len(ids))
-    if len(rows) == 0:
+        try:
+            rows.append(row_of(list(map(str, ids))))
+        except KeyError as error:
+            raise SgcnError(
+                f"{path} has the node {error.args[0][:40]!r}, expected only nodes of the id map"
+            ) from None
+        numbers |= any(isinstance(node, int) for node in ids)
+        in_order &= ids == list(range(count, count + len(ids)))
+        count += len(ids)
+    if count == 0:
         raise SgcnError(f"{path} has no nodes, expected at least one")
-    if rows.min() < 0:
-        name = str(ids[int(rows.argmin())])
-        raise SgcnError(f"{path} has the node {name[:40]!r}, expected only nodes of the id map")
-    if len(np.unique(rows)) < len(rows):
+    every = np.concatenate(rows)
+    if len(np.unique(every)) < count:
         raise SgcnError(f"{path} lists a node twice, expected each once")
-    return ids, _split(path, rows, marks, len(row_of))
+    joined = {key: np.concatenate(found) for key, found in marks.items()}
+    return _Nodes(every, joined, numbers, in_order)
 
 
-def _split(path: Path, rows: Ints, marks: dict[str, list[Any]], n: int) -> npt.NDArray[np.int8]:
-    chosen, said = {}, np.zeros(len(rows), np.bool_)
-    for key, values in marks.items():
-        if not set(map(type, values)) <= {bool, type(None)}:
-            raise SgcnError(f"{path} has a node whose {key} is odd, expected true or false")
-        chosen[key] = np.fromiter(map(bool, values), np.bool_, len(rows))
-        said |= np.fromiter(map(partial(is_not, None), values), np.bool_, len(rows))
-    train = said & ~chosen["val"] & ~chosen["test"]
+def _marks(path: Path, key: str, values: list[Any]) -> npt.NDArray[np.int8]:
+    if not set(map(type, values)) <= {bool, type(None)}:
+        raise SgcnError(f"{path} has a node whose {key} is odd, expected true or false")
+    meaning = {None: -1, False: 0, True: 1}
+    return np.fromiter(map(meaning.__getitem__, values), np.int8, len(values))
+
+
+def _split(path: Path, nodes: _Nodes, n: int) -> npt.NDArray[np.int8]:
+    """A node without val and test is in no part."""
+    val, test = nodes.marks["val"], nodes.marks["test"]
+    train = (val < 1) & (test < 1) & ((val == 0) | (test == 0))
     return split_of(
         n,
-        (rows[train], rows[chosen["val"]], rows[chosen["test"]]),
+        [nodes.rows[chosen] for chosen in (train, val == 1, test == 1)],
         (f"{path}, where val and test are false,", f"val in {path}", f"test in {path}"),
     )
 
@@ -176,10 +223,10 @@ def _by_place(path: Path, rows: Ints) -> Mapping:
     return mapping
 
 
-def _by_id(path: Path, row_of: dict[str, int]) -> Mapping:
+def _by_id(path: Path, row_of: _Rows) -> Mapping:
     def mapping(ends: list[Any]) -> Ints:
         try:
-            return np.fromiter(map(row_of.__getitem__, map(str, ends)), np.int64, len(ends))
+            return row_of(list(map(str, ends)))
         except KeyError as error:
             raise SgcnError(
                 f"{path} links to {error.args[0][:40]!r}, expected the id of a node"

@@ -45,11 +45,15 @@ class GraphSaint(Importer):
             n = len(indptr) - 1
             split = _split(paths["role.json"], n)
             draft.write("split", split)
-            draft.write("y", class_map(paths["class_map.json"], n, int))
+            draft.write("y", class_map(paths["class_map.json"], n, _numbers))
             train = np.flatnonzero(split == 0) if self.standardise else None
             write_npy(draft, paths["feats.npy"], n, train)
             # The edges come last: what was held for the nodes is let go.
             return draft.finish(draft.csr(indptr, csr_columns(file, indptr)))
+
+
+def _numbers(keys: list[str]) -> npt.NDArray[np.int64]:
+    return np.fromiter(map(int, keys), np.int64, len(keys))
 
 
 def _split(path: Path, n: int) -> npt.NDArray[np.int8]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -52,8 +52,8 @@ class NetworkX(Importer):
         n = len(number)
         nodes.write(draft)
         if self.weight is None:
-            ends = (ends_of(links, source) for links in listed(source, LINKS))
-            edges = (tuple(_numbers(side, number, str(source)) for side in pair) for pair in ends)
+            edges = _edges(source, number)
+            del number  # so that it is let go when the last edge is read
             return draft.finish(draft.edges(edges, n, directed=directed))
         links = [link for some in listed(source, LINKS) for link in some]
         graph = _weighted(
@@ -166,6 +166,12 @@ class _Nodes:
                 where = f"{self.wanted[name]} in {self.place}"
                 made[name] = [split_of_numbers(len(self.names), np.concatenate(parts), where)]
         return made
+
+
+def _edges(source: Path, number: dict[Any, int]) -> Iterator[tuple[Any, Any]]:
+    for links in listed(source, LINKS):
+        src, dst = ends_of(links, source)
+        yield _numbers(src, number, str(source)), _numbers(dst, number, str(source))
 
 
 def _numbers(ends: list[Any], number: dict[Any, int], place: str) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from sgcn.data.draft import Draft
+from sgcn.data.draft import Draft, chunks
 from sgcn.data.feature_rows import finite, to_float32
 from sgcn.data.importers.base import Importer, a_name, folder
 from sgcn.data.importers.rows import checked_edges
@@ -188,18 +189,21 @@ def _write_features(draft: Draft, allx: Any, tx: Any, test: Any, n: int) -> None
 
 
 def _edges(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The neighbour lists of a dict as one edge list."""
+    """The neighbour lists of a dict as an edge list, the lists of some nodes at a time."""
     what = "a pickle of a dict with the list of neighbours of each node (graph)"
     graph = read_pickle(path, what)
-    if not isinstance(graph, dict) or not set(map(type, graph.values())) <= {list}:
+    if not isinstance(graph, dict) or not set(map(type, graph.values())) <= {array}:
         raise SgcnError(f"{path} holds something else, expected {what}")
     lengths = np.fromiter(map(len, graph.values()), np.int64, len(graph))
+    edges = int(lengths.sum())
     # One list may stand for many nodes: its pickle is short and its edges are too many.
-    if lengths.sum() > path.stat().st_size:
-        raise SgcnError(f"{path} has {lengths.sum()} edges, more than its bytes, expected {what}")
+    if edges > path.stat().st_size:
+        raise SgcnError(f"{path} has {edges} edges, more than its bytes, expected {what}")
     try:
         nodes = np.fromiter(graph, np.int64, len(graph))
-        ends = np.fromiter(chain.from_iterable(graph.values()), np.int64, int(lengths.sum()))
     except (ValueError, TypeError, OverflowError):
         raise SgcnError(f"{path} holds something else, expected {what}") from None
-    yield ends, np.repeat(nodes, lengths)
+    lists = iter(graph.values())
+    for part in chunks(len(nodes), edges // max(len(nodes), 1)):
+        ends = b"".join(islice(lists, part.stop - part.start))
+        yield np.frombuffer(ends, np.int32), np.repeat(nodes[part], lengths[part])

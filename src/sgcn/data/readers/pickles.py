@@ -1,20 +1,22 @@
 """Pickles of plain arrays, read without running them.
 
 A pickle is a program. This one is not handed to `pickle`: its instructions are listed by
-`pickletools`, and a small machine follows the few that build numbers, text, lists, dicts, numpy
-arrays and scipy's CSR matrices. A name of a function is only a name here: nothing is imported and
-nothing is called, so a name that stands for none of these ends the reading. An array is made of the
-bytes that are in the file, so it cannot be larger than the file.
+`pickletools`, and a small machine follows the few that build numbers, text, lists of node ids,
+dicts, numpy arrays and scipy's CSR matrices. A name of a function is only a name here: nothing is
+imported and nothing is called, so a name that stands for none of these ends the reading. An array
+is made of the bytes that are in the file, so it cannot be larger than the file; a list takes four
+bytes an id.
 """
 
 from __future__ import annotations
 
 import codecs
-import io
+import mmap
 import pickletools
 import re
 import warnings
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,12 +84,18 @@ class _RefusedError(ValueError):
 
 
 def read_pickle(path: Path, what: str) -> Any:
-    """What a pickle of plain data holds: arrays, `Csr`, dicts, lists, tuples, numbers, text."""
+    """What a pickle of plain data holds: arrays, `Csr`, dicts, tuples, numbers, text.
+
+    A list can only be one of node ids and becomes an ``array`` of int32.
+    """
     with unreadable(checked(path, what), what), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd escapes in texts of protocol 0
-        data = path.read_bytes()
         try:
-            return _Machine(data).run()
+            with (
+                path.open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+            ):
+                return _Machine(data).run()
         except _RefusedError as error:
             raise SgcnError(
                 f"{path} is a pickle that {error}, expected {what}: pickles can run programs and "
@@ -98,7 +106,7 @@ def read_pickle(path: Path, what: str) -> Any:
 class _Machine:
     """The stack of a pickle, without the power to call."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: mmap.mmap) -> None:
         self.data = data
         self.stack: list[Any] = []
         self.marks: list[int] = []  # how high the stack was at each mark
@@ -156,18 +164,18 @@ class _Machine:
         elif name == "POP_MARK":
             self._items()
         elif name == "EMPTY_LIST":
-            stack.append([])
+            stack.append(_ids(()))
         elif name == "EMPTY_DICT":
             stack.append({})
         elif name == "LIST":
-            stack.append(self._items())
+            stack.append(_ids(self._items()))
         elif name == "TUPLE":
             stack.append(tuple(self._items()))
         elif name == "DICT":
             stack.append(_paired(self._items()))
         elif name in ("APPEND", "APPENDS"):
             items = self._pop(1) if name == "APPEND" else self._items()
-            _expect(stack[-1], list).extend(items)
+            _expect(stack[-1], array).extend(_ids(items))
         elif name in ("SETITEM", "SETITEMS"):
             items = self._pop(2) if name == "SETITEM" else self._items()
             _expect(stack[-1], dict).update(_paired(items))
@@ -186,30 +194,42 @@ class _Machine:
         return self._pop(max(0, len(self.stack) - self.marks.pop()))
 
 
-def _instructions(data: bytes) -> Iterator[tuple[str, Any]]:
+def _instructions(file: mmap.mmap) -> Iterator[tuple[str, Any]]:
     """Name and argument of each instruction."""
-    file = io.BytesIO(data)
     while code := file.read(1):
         instruction = _INSTRUCTIONS.get(code.decode("latin-1"))
         if instruction is None:
             raise ValueError(f"byte {file.tell() - 1} is no instruction")
-        if instruction.name == "STRING":  # pickletools takes only ASCII, Python 2 wrote any byte
-            yield "STRING", _unquoted(file.readline())
-        else:
-            yield instruction.name, instruction.arg.reader(file) if instruction.arg else None
+        read: Any = _PYTHON2.get(instruction.name) or (instruction.arg and instruction.arg.reader)
+        yield instruction.name, read(file) if read else None
 
 
-def _unquoted(line: bytes) -> bytes:
-    text = line.rstrip(b"\n")
+def _unquoted(file: Any) -> bytes:
+    text = file.readline().rstrip(b"\n")
     if len(text) < 2 or text[:1] not in (b"'", b'"') or text[-1:] != text[:1]:
         raise ValueError("a text has no quotes")
     return codecs.escape_decode(text[1:-1])[0]
+
+
+#: Python 2 wrote any byte into its texts, where pickletools takes only ASCII or makes a copy.
+_PYTHON2 = {
+    "STRING": _unquoted,
+    "BINSTRING": pickletools.read_bytes4,
+    "SHORT_BINSTRING": pickletools.read_bytes1,
+}
 
 
 def _expect(value: Any, kind: type) -> Any:
     if type(value) is not kind:
         raise _RefusedError(f"treats a {type(value).__name__} as a {kind.__name__}")
     return value
+
+
+def _ids(items: Iterable[Any]) -> array[int]:
+    """The items of a list, which are whole numbers of 32 bits."""
+    if not all(type(item) is int or isinstance(item, np.integer) for item in items):
+        raise ValueError("a list holds other things than whole numbers")
+    return array("i", items)
 
 
 def _paired(items: list[Any]) -> dict[Any, Any]:

@@ -31,7 +31,7 @@ class Words:
 
     @staticmethod
     def of(words: list[str]) -> Words:
-        parts = [word.encode() for word in words]
+        parts = [word.encode("utf-8", "surrogatepass") for word in words]
         sizes = np.fromiter(map(len, parts), np.int64, len(parts))
         ends = np.cumsum(sizes)
         return Words(np.frombuffer(b"".join(parts), np.uint8), ends - sizes, ends)
