@@ -7,10 +7,7 @@ all of them alike; the median over rounds is reported. One thread, two layers.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +20,7 @@ import numpy.typing as npt
 from numba import njit
 
 from sgcn.bench import baselines, peers
+from sgcn.bench.report import target, write
 from sgcn.block import Batch, Int32
 from sgcn.data import load
 from sgcn.errors import SgcnError
@@ -102,9 +100,7 @@ def main(args: argparse.Namespace) -> None:
     threads = _listed("--threads", args.threads)
     if not all(number.isdecimal() and int(number) > 0 for number in threads):
         raise SgcnError(f"--threads is {args.threads!r}, expected whole numbers >= 1, as in 1,2")
-    out = Path(args.out) if args.out else None
-    if out is not None and not out.absolute().parent.is_dir():
-        raise SgcnError(f"--out is {args.out!r}, expected a file in a directory that exists")
+    out = target(args.out)
 
     report = measure(
         _listed("--graph", args.graph),
@@ -116,7 +112,7 @@ def main(args: argparse.Namespace) -> None:
     )
     print(table(report))
     if out is not None:
-        _write(out, report)
+        write(out, report)
 
 
 def _listed(flag: str, text: str) -> list[str]:
@@ -367,16 +363,6 @@ def table(report: dict[str, Any]) -> str:
         lines += [f"  {key:<40}{x:>6.2f}" for key, x in report["prefetch"].items()]
         lines += ["(machine): compiled loops that share nothing, right after"]
     return "\n".join(lines)
-
-
-def _write(path: Path, report: dict[str, Any]) -> None:
-    """Under a temporary name, then renamed: the file is whole or it is not there."""
-    handle, temporary = tempfile.mkstemp(suffix=".json", dir=path.absolute().parent)
-    with os.fdopen(handle, "w") as file:
-        json.dump(report, file, indent=1)
-        file.write("\n")
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
 
 
 def _progress(items: Any, what: str) -> Any:
