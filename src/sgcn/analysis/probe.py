@@ -213,8 +213,8 @@ def _watch(live: Pass) -> dict[int, Tensor]:
     flowing: dict[int, Tensor] = {}
     for level, leaf in enumerate(live.inputs[1:]):
         assert isinstance(leaf, Tensor)
-        # torch leaves register_hook untyped.
-        leaf.register_hook(partial(flowing.__setitem__, level))  # type: ignore[no-untyped-call]
+        keep = partial(flowing.__setitem__, level)
+        leaf.register_hook(keep)  # type: ignore[no-untyped-call]  # torch leaves it untyped
     return flowing
 
 
