@@ -14,7 +14,7 @@ from sgcn import SgcnError, cli
 from sgcn.data import load
 from sgcn.data.builders.built import counts_of, digest, sizes_of
 from sgcn.data.bundled import BUNDLED, FILES, bundled, header
-from sgcn.data.source import is_file, open_data, read_npz
+from sgcn.data.source import is_file, open_as_is, open_data, read_npz
 from sgcn.kernels import csr
 
 MOST_BYTES = 5_000_000
@@ -161,3 +161,10 @@ def test_the_docs_have_the_counts(name):
     assert f"| {counts['nodes']:,} | {counts['edges']:,} | {counts['features']} |" in row
     assert f"| {counts['classes']}" in row
     assert row.endswith(f"| {parts} |")
+
+
+def test_training_sees_unit_rows_of_words_unless_told(name):
+    raw = open_as_is(name).x
+    lengths = np.sqrt(open_data(name).x.power(2).sum(1))
+    np.testing.assert_allclose(lengths[np.diff(raw.indptr) > 0], 1.0, rtol=1e-5)
+    assert (open_data(name, unit_rows=False).x != raw).nnz == 0

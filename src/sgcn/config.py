@@ -36,6 +36,9 @@ class GraphOptions(Options):
     self_loops: bool | None = option(
         None, optional(flag()), "P is made of A + I; none: the graph's own, or true"
     )
+    unit_rows: bool | None = option(
+        None, optional(flag()), "scale feature rows to length 1; none: if they are sparse"
+    )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -268,6 +269,26 @@ class Graph:
             split=self.split,
         )
 
+    def with_unit_rows(self) -> Graph:
+        """The same graph with feature rows of Euclidean length 1; rows of zeros stay zero.
+
+        Else long bags of words move the weights, and all history tables, more than short ones.
+        """
+        if self.x is None:
+            raise SgcnError("the graph has no features (x), expected one row for each node")
+        made = copy(self)
+        if is_sparse(self.x):
+            squares = sp.csr_array(
+                (self.x.data.astype(np.float64) ** 2, self.x.indices, self.x.indptr), self.x.shape
+            ).sum(1)
+            factor = np.repeat(_inverse_root(squares), np.diff(self.x.indptr))
+            parts = (self.x.data * factor.astype(np.float32), self.x.indices, self.x.indptr)
+            made.x = sp.csr_array(parts, shape=self.x.shape)
+        else:
+            squares = np.einsum("ij,ij->i", self.x, self.x, dtype=np.float64)
+            made.x = self.x * _inverse_root(squares).astype(self.x.dtype)[:, None]
+        return made
+
     def subgraph(self, nodes: Any) -> Graph:
         """The edges among ``nodes`` (distinct ids, or a mask), which are numbered in that order.
 
@@ -423,3 +444,7 @@ def _split_of(data: Any) -> Array | None:
         if mask is not None and _numpy(mask).ndim == 1:
             split[_numpy(mask).astype(bool)] = part
     return split
+
+
+def _inverse_root(squares: Any) -> Any:
+    return np.divide(1.0, np.sqrt(squares), out=np.zeros(len(squares)), where=squares > 0)

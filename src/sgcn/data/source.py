@@ -13,7 +13,7 @@ from sgcn.data.bundled import BUNDLED, bundled
 from sgcn.data.layout import is_graph
 from sgcn.data.synthetic import NAMED, PREFIX, parse_synthetic, synthetic
 from sgcn.errors import SgcnError
-from sgcn.graph import Graph
+from sgcn.graph import Graph, is_sparse
 from sgcn.options import nearest
 
 
@@ -27,12 +27,30 @@ def is_synthetic(name: str) -> bool:
     return name in NAMED or name.startswith(PREFIX)
 
 
-def open_data(name: str, **options: Any) -> Graph:
-    """The graph called ``name``; ``options`` are those of P (normalization, self_loops).
+def open_data(name: str, *, unit_rows: bool | None = None, **options: Any) -> Graph:
+    """The graph called ``name``, ready for training; ``options`` are those of P.
 
-    An option that is None or not there leaves what a saved graph has, or else the default.
+    An option that is None or not there leaves what a saved graph has, or else the default. Feature
+    rows are scaled to length 1 with ``unit_rows``, by default if they are sparse (bags of words).
     """
-    options = {key: value for key, value in options.items() if value is not None}
+    graph = _open(name, {key: value for key, value in options.items() if value is not None})
+    if unit_rows is None:
+        unit_rows = is_sparse(graph.x)
+    return graph.with_unit_rows() if unit_rows else graph
+
+
+def open_as_is(name: str, *, verify: bool = False) -> Graph:
+    """The graph called ``name``, with the P and the features that it was saved with.
+
+    With ``verify`` the checksums of a saved one are compared.
+    """
+    path = Path(name)
+    if is_file(name) and is_graph(path):
+        return Graph.open(path, verify=verify)
+    return _open(name, {})
+
+
+def _open(name: str, options: dict[str, Any]) -> Graph:
     path = Path(name)
     if name in BUNDLED:
         return bundled(name, **options)
@@ -49,17 +67,6 @@ def open_data(name: str, **options: Any) -> Graph:
         f"data is {name!r}, expected one of {', '.join(names)}, synthetic:OPTIONS, a graph "
         f"directory or an .npz file{nearest(name, names)}"
     )
-
-
-def open_as_is(name: str, *, verify: bool = False) -> Graph:
-    """The graph called ``name``; a saved one keeps the P that it was saved with.
-
-    With ``verify`` the checksums of a saved one are compared.
-    """
-    path = Path(name)
-    if is_file(name) and is_graph(path):
-        return Graph.open(path, verify=verify)
-    return open_data(name)
 
 
 def read_npz(path: Path, target: str = "", **options: Any) -> Graph:
