@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -195,3 +197,15 @@ def test_bad_arguments_get_one_sentence(ring, option, value, message):
     arguments = {"nodes": [1], option: value}
     with pytest.raises(SgcnError, match=f"^{message}$"):
         Loader(ring, sampler=make_sampler("exact"), **arguments)
+
+
+def test_an_epoch_left_in_the_middle_lets_the_process_end():
+    script = (
+        "import numpy as np; from sgcn import Graph, Loader, make_sampler\n"
+        "graph = Graph.from_edges(np.arange(30), (np.arange(30) + 1) % 30)\n"
+        "batches = Loader(graph, np.arange(30), make_sampler('exact'), batch_size=2).epoch(0)\n"
+        "next(batches); print('left')"
+    )
+    run = [sys.executable, "-c", script]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "left\n", "")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -68,17 +68,14 @@ class Loader:
         if self.threads == 0:
             yield from (plan.batch(step) for step in range(start, len(self)))
             return
-        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="sgcn-sample")
-        ahead: deque[Future[Batch]] = deque()
+        steps = range(start, len(self))
+        workers = [_Worker(plan, steps[k :: self.threads]) for k in range(self.threads)]
         try:
-            for step in range(start, len(self)):
-                ahead.append(pool.submit(plan.batch, step))
-                if len(ahead) > 2 * self.threads:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
+            for k in range(len(steps)):
+                yield workers[k % self.threads].take()
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            for worker in workers:
+                worker.stop()
 
     def __iter__(self) -> Iterator[Batch]:
         return self.epoch(0)
@@ -121,6 +118,46 @@ class _Plan:
         except Exception as error:
             error.add_note(f"while sampling step {step} of epoch {self.epoch}")
             raise
+
+
+class _Worker:
+    """A thread that draws every n-th batch, at most two ahead of the one that was taken last.
+
+    Two queues without locks of their own: a pool with its futures costs as much as a small batch.
+    """
+
+    def __init__(self, plan: _Plan, steps: range) -> None:
+        self._room: SimpleQueue[None] = SimpleQueue()  # an item for each batch that may be drawn
+        self._drawn: SimpleQueue[Batch | Exception] = SimpleQueue()
+        self._stopped = False
+        for _ in range(2):
+            self._room.put(None)
+        # A daemon: an epoch that was left in the middle must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, args=(plan, steps), daemon=True)
+        self._thread.start()
+
+    def _run(self, plan: _Plan, steps: range) -> None:
+        for step in steps:
+            self._room.get()
+            if self._stopped:
+                return
+            try:
+                self._drawn.put(plan.batch(step))
+            except Exception as error:
+                self._drawn.put(error)
+                return
+
+    def take(self) -> Batch:
+        drawn = self._drawn.get()
+        if isinstance(drawn, Exception):
+            raise drawn
+        self._room.put(None)
+        return drawn
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._room.put(None)
+        self._thread.join()
 
 
 class Prefetcher:

@@ -33,7 +33,7 @@ from sgcn.samplers import NodeSet, Sampler, make_sampler
 
 DEPTH = baselines.DEPTH
 _BURST = 0.02  # seconds: fast samplers are timed over several batches in a row
-_EPOCHS = 5  # of a quarter of a second or less, for each number of prefetch threads
+_EPOCHS = 7  # of a quarter of a second or less, for each number of prefetch threads
 _SEEDS = 1 << 34  # the stream of the benchmark's seeds: a number that no layer of a sample has
 
 
@@ -291,8 +291,8 @@ def _scaling(
     for epoch in range(_EPOCHS):
         for number in threads:
             taken[number].append(seconds(number, steps, epoch))
-    unit = float(np.median(taken[threads[0]]))
-    return {number: unit / float(np.median(taken[number])) for number in threads[1:]}
+    unit = np.array(taken[threads[0]])
+    return {number: float(np.median(unit / taken[number])) for number in threads[1:]}
 
 
 @njit(nogil=True, cache=True)
