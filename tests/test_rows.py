@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from sgcn.rows import Features, Table, _Pool
+from sgcn.buffers import Pool
+from sgcn.rows import Features, Table
 
 DTYPES = [torch.float32, torch.bfloat16]
 WHERE = ["memory", "disk"]
@@ -92,7 +93,7 @@ def test_features_of_other_types():
 
 
 def test_a_buffer_is_used_again_when_it_is_free():
-    pool = _Pool()
+    pool = Pool()
     first = pool.take(600, 500)
     place = first.data_ptr()
     other = pool.take(600, 500)
@@ -110,9 +111,9 @@ def test_a_buffer_is_used_again_when_it_is_free():
 
 
 def test_the_pool_lets_go():
-    pool = _Pool()
-    taken = [pool.take(600 + k, 500) for k in range(3 * _Pool.free)]
+    pool = Pool()
+    taken = [pool.take(600 + k, 500) for k in range(3 * Pool.free)]
     del taken
     held = pool.take(6000, 500)  # none of them fits
-    assert len(pool._kept) == _Pool.free
+    assert len(pool._kept) == Pool.free
     assert held.shape == (6000, 500)

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Block
+from sgcn.buffers import empty, physical_memory, rows_of
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import spmm as kernels
-from sgcn.rows import Rows, empty
+from sgcn.rows import Features, Rows
 
 _COLUMNS = 64  # of a float16 table that are float32 at one time
 
@@ -28,6 +29,10 @@ class Operator(ABC):
     shared = True
     #: Whether `aggregate` was computed beforehand, of the features as they are and nothing else.
     precomputed = False
+
+    def keeps(self, h: Tensor | Rows) -> bool:
+        """Whether M h is computed once and never again."""
+        return self.precomputed
 
     def aggregate(self, h: Tensor | Rows) -> Tensor:
         """M h. Of a constant it is computed once: the passes of a step share it."""
@@ -158,8 +163,15 @@ class GraphOperator(Operator):
         self.shape = (self.hi - self.lo, len(graph))
         self.edges = int(graph.indptr[self.hi] - graph.indptr[self.lo])
         self.edges += self.shape[0] * graph.self_loops
+        self._known: tuple[Features, Tensor] | None = None
         if rows is not None:
             self.places = torch.arange(self.lo, self.hi)
+
+    def keeps(self, h: Tensor | Rows) -> bool:
+        """X never changes, so P X is made once, if memory has room for a second X."""
+        if not isinstance(h, Rows) or not h.is_all or h.features.dense is None:
+            return False
+        return self.places is None and 4 * 4 * h.shape[0] * h.shape[1] <= physical_memory()
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
         p = self.graph.propagation
@@ -172,6 +184,10 @@ class GraphOperator(Operator):
         )
 
     def _times(self, h: Tensor | Rows) -> Tensor:
+        if isinstance(h, Rows) and self.keeps(h):
+            if self._known is None or self._known[0] is not h.features:
+                self._known = (h.features, self._times(h.dense()))
+            return self._known[1]
         if isinstance(h, Rows):
             if h.features.half is not None:  # a stripe of columns at a time as float32
                 out = empty(self.shape[0], h.shape[1])
@@ -180,8 +196,7 @@ class GraphOperator(Operator):
                     part = h.features.half[:, stripe].index_select(0, h.ids).float()
                     out[:, stripe] = self._times(part)
                 return out
-            dense = h.features.dense
-            h = dense if h.is_all and dense is not None else h.dense()
+            h = h.dense()
         if h.device.type != "cpu":
             return _device_product(self.csr(), self.shape, h)
         p = self.graph.propagation
@@ -234,7 +249,7 @@ class Preaggregated(Operator):
 
     @cached_property
     def _rows(self) -> Tensor:
-        return self.table if self.ids is None else self.table.index_select(0, self.ids)
+        return self.table if self.ids is None else rows_of(self.table, self.ids)
 
     def _times(self, h: Tensor | Rows) -> Tensor:
         return self._rows

@@ -8,58 +8,20 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
-import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sgcn.buffers import empty, product, rows_of
 from sgcn.graph import is_sparse
 from sgcn.kernels import spmm as kernels
 
 _SLICE = 1 << 14  # rows that are float32 at one time
-
-
-class _Pool:
-    """Large buffers that are used again when nobody holds them any more.
-
-    New memory is paid for page by page, which costs more than to fill it. The buffers are NumPy's,
-    which asks for huge pages: reading them at random misses fewer translations.
-    """
-
-    free = 4  # buffers kept without a user
-    least = 1 << 18  # numbers: smaller ones are not worth it
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: list[tuple[npt.NDArray[np.float32], weakref.ref[Any]]] = []
-
-    def take(self, rows: int, columns: int) -> Tensor:
-        """A float32 tensor to be filled; its memory is free again when the tensor is gone."""
-        need = rows * columns
-        if need <= self.least:
-            return torch.from_numpy(np.empty((rows, columns), np.float32))
-        with self._lock:
-            idle = [k for k, (_, user) in enumerate(self._kept) if user() is None]
-            fits = [k for k in idle if need <= len(self._kept[k][0]) <= 4 * need]
-            if fits:
-                buffer = self._kept.pop(min(fits, key=lambda k: len(self._kept[k][0])))[0]
-            else:
-                for k in reversed(idle[: len(idle) - self.free + 1]):
-                    del self._kept[k]
-                buffer = np.empty(need + need // 4, np.float32)  # the next batch may be larger
-            # torch keeps this very object for as long as anything refers to the memory.
-            view = buffer[:need].reshape(rows, columns)
-            self._kept.append((buffer, weakref.ref(view)))
-        return torch.from_numpy(view)
-
-
-empty = _Pool().take
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +54,7 @@ class Features:
         return Rows(self, torch.as_tensor(ids))
 
     def all(self) -> Rows:
-        return Rows(self, torch.arange(self.shape[0], dtype=torch.int32))
+        return Rows(self, torch.arange(self.shape[0], dtype=torch.int32), is_all=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +63,9 @@ class Rows:
 
     features: Features
     ids: Tensor
+    is_all: bool = False  # simply all rows in order
 
-    requires_grad = False
+    requires_grad: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -112,11 +75,6 @@ class Rows:
     def is_sparse(self) -> bool:
         return self.features.sparse is not None
 
-    @property
-    def is_all(self) -> bool:
-        """Whether these are simply all rows in order."""
-        return len(self.ids) == self.features.shape[0] and self.features.dense is not None
-
     def take(self, places: Tensor) -> Rows:
         """The rows at ``places`` of this selection."""
         return Rows(self.features, self.ids.index_select(0, places))
@@ -124,7 +82,7 @@ class Rows:
     def dense(self) -> Tensor:
         """The rows as a tensor."""
         if self.features.dense is not None:
-            return self.features.dense.index_select(0, self.ids)
+            return self.features.dense if self.is_all else rows_of(self.features.dense, self.ids)
         if self.features.half is not None:
             return self.features.half.index_select(0, self.ids).float()
         assert self.features.sparse is not None
@@ -134,11 +92,11 @@ class Rows:
 
     def __matmul__(self, weight: Tensor) -> Tensor:
         if self.features.dense is not None:
-            return self.dense() @ weight
+            return product(self.dense(), weight)
         times = _HalfTimes if self.features.half is not None else _SparseTimes
         # torch leaves Function.apply untyped.
-        product: Tensor = times.apply(weight, self)  # type: ignore[no-untyped-call]
-        return product
+        made: Tensor = times.apply(weight, self)  # type: ignore[no-untyped-call]
+        return made
 
 
 class _SparseTimes(torch.autograd.Function):
@@ -226,7 +184,7 @@ class Table:
         self.write(ids, rows)
 
     def read(self, ids: Tensor) -> Tensor:
-        return self.data.index_select(0, ids).float()
+        return rows_of(self.data, ids).float()
 
     def write(self, ids: Tensor, rows: Tensor) -> None:
         self.data.index_copy_(0, ids.long(), rows.detach().to(self.dtype))

@@ -8,7 +8,6 @@ with sampling and gather) and ``snapshot+10`` (a snapshot and ten regular steps)
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from sgcn.bench import report as reports
 from sgcn.bench.bound import Cost, Machine, Shape, step_cost, table_cost
 from sgcn.bench.contestants import DEPTH, PEERS, WIDTH, Ours, Published, Seeds, missing
 from sgcn.block import Batch
+from sgcn.buffers import physical_memory
 from sgcn.data import load
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator, make_estimator
@@ -130,10 +130,9 @@ class _Contest:
         self.pool = NodeSet(train_nodes(graph), len(graph))
         self.ours = Ours(graph, sampler, estimator, seed)
         self.skipped: dict[str, str] = {}
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         self.peers = {}
         for name, make in PEERS.items():
-            why = missing(name, graph, memory)
+            why = missing(name, graph, physical_memory())
             if why is None:
                 self.peers[name] = make(graph, seed)
             else:

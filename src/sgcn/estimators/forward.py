@@ -11,6 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from sgcn.buffers import distance, shifted
 from sgcn.estimators.passes import Pass, Step, Weights, plain_layer
 from sgcn.nn.layers import Input
 from sgcn.rows import Table
@@ -69,18 +70,25 @@ class _History(ForwardRule):
 
     def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
         self.old = [t.read(ids) for t, ids in zip(self.tables, step.nodes, strict=True)]
+        self._h_old: dict[int, Tensor] = {}
         self.valid = [
             None if t.valid is None else t.valid.index_select(0, ids)[:, None]
             for t, ids in zip(self.tables, step.nodes, strict=True)
         ]
 
+    def h_old(self, level: int) -> Tensor:
+        """act(Z_old) of layer ``level`` (0 is the first), made once a step."""
+        if level not in self._h_old:
+            self._h_old[level] = self.act(self.old[level], level)
+        return self._h_old[level]
+
     def drifted_norms(self, run: Pass) -> list[float]:
         if not self.moves:
             return self.norms
         norms = []
-        for level, (h, old, valid) in enumerate(zip(run.h, self.old, self.valid, strict=True)):
-            growth = h.detach().square() - self.act(old, level).square()
-            growth = growth if valid is None else growth * valid
+        for level, (h, valid) in enumerate(zip(run.h, self.valid, strict=True)):
+            growth = _squares(h.detach()) - _squares(self.h_old(level))
+            growth = growth if valid is None else growth * valid[:, 0]
             norms.append(self.norms[level] + float(growth.sum()))
         return norms
 
@@ -94,9 +102,15 @@ class _History(ForwardRule):
             if table.valid is not None and valid is not None:
                 table.valid[ids.long()] = True
                 # A row that the snapshot did not cover has drifted from nothing: it counts in both.
-                fresh = float((run.h[level].detach().square() * ~valid).sum())
+                fresh = float((_squares(run.h[level].detach()) * ~valid[:, 0]).sum())
                 self.norms[level] += fresh
                 self.snapshot_norms[level] += fresh
+
+
+def _squares(rows: Tensor) -> Tensor:
+    """The squared length of every row."""
+    lengths: Tensor = torch.linalg.vector_norm(rows, dim=1)
+    return lengths.square()
 
 
 class _Corrected(_History):
@@ -119,17 +133,17 @@ class _Corrected(_History):
             with torch.no_grad():
                 h_old = step.x
                 if level > 0:  # a leaf like that of the live pass: layers take the same road for it
-                    h_old = self.act(self.old[level - 1], level - 1).requires_grad_()
+                    h_old = self.h_old(level - 1).detach().requires_grad_()
                 self.reference[level] = plain_layer(step, self.old_weights, level, h_old)
         valid = self.valid[level]
         if valid is not None:  # a row without a history is what the old weights make of it
             self.old[level] = torch.where(valid, self.old[level], self.reference[level])
-        # The difference first: where the weights did not move it is exactly zero.
-        change = out - self.reference[level]
+            self._h_old.pop(level, None)
+        z = shifted(out, self.reference[level], self.old[level])
         if self.moves and weights is not self.old_weights:
             size = float(self.old[level].norm())
-            self._moves[level] = float(change.detach().norm()) / size if size > 0 else 0.0
-        z = self.old[level] + change
+            change = distance(z.detach(), self.old[level])
+            self._moves[level] = change / size if size > 0 else 0.0
         return z if valid is None else torch.where(valid, z, out)
 
 
@@ -186,7 +200,7 @@ class Vrgcn(_History):
         exact = step.layer(level, weights, self.wide[level], step.exact[level][0])
         if level == 0:  # features are their own history: nothing is sampled
             return exact
-        h_old = self.act(self.old[level - 1], level - 1)
+        h_old = self.h_old(level - 1)
         out = plain_layer(step, weights, level, h)
         z = exact + (out - plain_layer(step, weights, level, h_old))
         covered = self.covered[level]

@@ -8,8 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from sgcn.buffers import elu
 from sgcn.errors import SgcnError
-from sgcn.nn.layers import Attention, GraphConv, Input, Isomorphism, Residual
+from sgcn.nn.layers import Attention, Dense, GraphConv, Input, Isomorphism, Residual
 from sgcn.operators import Operator
 from sgcn.options import nearest
 from sgcn.rows import Rows
@@ -24,7 +25,7 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
 }
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "elu": nn.functional.elu,
+    "elu": elu,
     "relu": torch.relu,
     "tanh": torch.tanh,
     "gelu": nn.functional.gelu,
@@ -128,7 +129,7 @@ def make_model(
             stack.append(LAYERS[layer](width, size, bias=bias))
             # A Module types its attributes as tensors or modules; a width is a plain int.
             width = int(stack[-1].width)  # type: ignore[arg-type]
-        dense = nn.Linear(width, classes) if head else None
+        dense = Dense(width, classes) if head else None
     if width != classes and not head:
         raise SgcnError(
             f"the last {layer} layer gives {width} numbers for {classes} classes, expected one "

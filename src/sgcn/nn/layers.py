@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from sgcn.buffers import product
 from sgcn.operators import Operator
 from sgcn.rows import Rows
 
@@ -22,7 +23,7 @@ _SPARSE_COST = 6.0
 
 def aggregate_first(block: Operator, h: Input, d_out: int) -> bool:
     """Whether (M h) W costs less than M (h W)."""
-    if block.precomputed:
+    if block.keeps(h):
         return True
     if isinstance(h, Rows) and h.is_sparse:
         return False
@@ -33,6 +34,17 @@ def aggregate_first(block: Operator, h: Input, d_out: int) -> bool:
     if not h.requires_grad:  # then backward needs no transposed product either
         last += _SPARSE_COST * block.edges * d_out
     return first <= last
+
+
+def _times(h: Input, weight: Tensor) -> Tensor:
+    return h @ weight if isinstance(h, Rows) else product(h, weight)
+
+
+class Dense(nn.Linear):
+    """nn.Linear whose results go to memory that is used again."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        return product(h, self.weight.T, self.bias)
 
 
 class GraphConv(nn.Module):
@@ -58,19 +70,19 @@ class GraphConv(nn.Module):
     def forward(self, block: Operator, h: Input) -> Tensor:
         if self.aggregation == "concat":
             if aggregate_first(block, h, self.weight.shape[1]):
-                mixed = block.aggregate(h) @ self.weight
-                own = block.own(h) @ self.weight
+                mixed = product(block.aggregate(h), self.weight)
+                own = _times(block.own(h), self.weight)
             else:
-                turned = h @ self.weight
+                turned = _times(h, self.weight)
                 mixed = block.aggregate(turned)
                 kept = block.own(turned)
                 assert isinstance(kept, Tensor)
                 own = kept
             z = torch.cat([own, mixed], 1)
         elif aggregate_first(block, h, self.weight.shape[1]):
-            z = block.aggregate(h) @ self.weight
+            z = product(block.aggregate(h), self.weight)
         else:
-            z = block.aggregate(h @ self.weight)
+            z = block.aggregate(_times(h, self.weight))
         return z if self.bias is None else z + self.bias
 
 

@@ -1,0 +1,156 @@
+"""Large buffers that are used again, and the dense operations of a layer that write to them.
+
+New memory is paid for page by page, which costs more than to fill it: a step that takes the buffers
+of the step before runs without that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+
+def physical_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+class Pool:
+    """Buffers that are used again when nobody holds them any more.
+
+    They are NumPy's, which asks for huge pages: reading them at random misses fewer translations.
+    """
+
+    free = 4  # buffers kept without a user when a new one is made
+    least = 1 << 18  # numbers: smaller ones are not worth it
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: list[tuple[npt.NDArray[np.float32], weakref.ref[Any]]] = []
+        self.made = 0  # buffers that had to be new
+
+    def take(self, rows: int, columns: int) -> Tensor:
+        """A float32 tensor to be filled; its memory is free again when the tensor is gone."""
+        need = rows * columns
+        if need <= self.least:
+            return torch.from_numpy(np.empty((rows, columns), np.float32))
+        with self._lock:
+            idle = [k for k, (_, user) in enumerate(self._kept) if user() is None]
+            fits = [k for k in idle if need <= len(self._kept[k][0]) <= 4 * need]
+            if fits:
+                buffer = self._kept.pop(min(fits, key=lambda k: len(self._kept[k][0])))[0]
+            else:
+                for k in reversed(idle[: len(idle) - self.free + 1]):
+                    del self._kept[k]
+                buffer = np.empty(need + need // 4, np.float32)  # the next batch may be larger
+                self.made += 1
+            # torch keeps this very object for as long as anything refers to the memory.
+            view = buffer[:need].reshape(rows, columns)
+            self._kept.append((buffer, weakref.ref(view)))
+        return torch.from_numpy(view)
+
+
+pool = Pool()
+empty = pool.take
+
+
+def _pooled(*tensors: Tensor | None) -> bool:
+    """Whether the pool can hold what these make: matrices of float32 on the CPU."""
+    return all(
+        t is None or (t.device.type == "cpu" and t.dtype == torch.float32) for t in tensors
+    ) and (tensors[0] is not None and tensors[0].ndim == 2)
+
+
+def rows_of(table: Tensor, ids: Tensor) -> Tensor:
+    """``table[ids]`` of a float32 matrix that needs no gradient."""
+    if not _pooled(table):
+        return table.index_select(0, ids)
+    return torch.index_select(table, 0, ids, out=empty(len(ids), table.shape[1]))
+
+
+def product(a: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A W, or A W + b."""
+    if not _pooled(a, weight, bias):
+        return a @ weight if bias is None else torch.addmm(bias, a, weight)
+    # torch leaves Function.apply untyped.
+    made: Tensor = _Product.apply(a, weight, bias)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(a, weight)
+        out = empty(len(a), weight.shape[1])
+        if bias is None:
+            return torch.mm(a, weight, out=out)
+        return torch.addmm(bias, a, weight, out=out)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        a, weight = ctx.saved_tensors
+        by_a, by_weight, by_bias = ctx.needs_input_grad
+        return (
+            torch.mm(g, weight.T, out=empty(*a.shape)) if by_a else None,
+            a.T @ g if by_weight else None,
+            g.sum(0) if by_bias else None,
+        )
+
+
+def elu(z: Tensor) -> Tensor:
+    """z where it is positive, exp(z) - 1 elsewhere."""
+    if not _pooled(z):
+        return torch.nn.functional.elu(z)
+    # torch leaves Function.apply untyped.
+    made: Tensor = _Elu.apply(z)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _Elu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor) -> Tensor:
+        h: Tensor = torch.ops.aten.elu.out(z, out=empty(*z.shape))
+        ctx.save_for_backward(h)
+        return h
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (h,) = ctx.saved_tensors  # the slope is h + 1 where h is negative: z is not needed
+        back = torch.ops.aten.elu_backward.grad_input
+        made: Tensor = back(g, 1.0, 1.0, 1.0, True, h, grad_input=empty(*h.shape))
+        return made
+
+
+def distance(a: Tensor, b: Tensor) -> float:
+    """|A - B|_F of matrices that need no gradient."""
+    if not _pooled(a, b):
+        return float(torch.dist(a, b))
+    return float(torch.sub(a, b, out=empty(*a.shape)).norm())
+
+
+def shifted(out: Tensor, reference: Tensor, base: Tensor) -> Tensor:
+    """base + (out - reference), in this order: where nothing has moved it is exactly ``base``."""
+    if not _pooled(out, reference, base):
+        return base + (out - reference)
+    # torch leaves Function.apply untyped.
+    made: Tensor = _Shifted.apply(out, reference, base)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _Shifted(torch.autograd.Function):
+    """The reference and the base are constants."""
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, reference: Tensor, base: Tensor) -> Tensor:
+        return torch.sub(out, reference, out=empty(*out.shape)).add_(base)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
+        return g, None, None

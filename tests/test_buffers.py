@@ -1,0 +1,96 @@
+"""Dense operations on buffers: the values and gradients of plain torch, in memory used again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from helpers import power_law
+from sgcn import Graph, buffers
+from sgcn.buffers import Pool
+from sgcn.operators import GraphOperator
+from sgcn.rows import Features
+
+LARGE = (700, 400)  # more numbers than `Pool.least`: from the pool
+SMALL = (7, 4)
+
+
+def matrices(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
+
+
+def assert_same(ours, plain, inputs):
+    """Values to the bit, gradients to the rounding of sums of 1e3 terms."""
+    one, other = ours(*inputs), plain(*inputs)
+    assert torch.equal(one, other)
+    g = torch.linspace(-1.0, 1.0, one.numel()).view(one.shape)
+    for a, b in zip(
+        torch.autograd.grad(one, inputs, g), torch.autograd.grad(other, inputs, g), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [LARGE, SMALL])
+def test_product(shape):
+    inputs = matrices(shape, (shape[1], 500), (500,))
+    assert_same(buffers.product, lambda a, w, b: torch.addmm(b, a, w), inputs)
+    assert_same(buffers.product, torch.mm, inputs[:2])
+
+
+@pytest.mark.parametrize("shape", [LARGE, SMALL])
+def test_elu(shape):
+    assert_same(buffers.elu, torch.nn.functional.elu, matrices(shape))
+
+
+@pytest.mark.parametrize("shape", [LARGE, SMALL])
+def test_shifted(shape):
+    out, reference, base = matrices(shape, shape, shape)
+    reference, base = reference.detach(), base.detach()
+    assert_same(lambda z: buffers.shifted(z, reference, base),
+                lambda z: base + (z - reference), [out])  # fmt: skip
+    assert torch.equal(buffers.shifted(reference, reference, base), base)
+    wanted = float(torch.dist(reference, base))
+    assert buffers.distance(reference, base) == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_types_take_the_way_of_torch(dtype):
+    a, w = (m.detach().to(dtype) for m in matrices((7, 4), (4, 3)))
+    assert buffers.product(a, w).dtype == dtype
+    assert buffers.elu(a).dtype == dtype
+    assert buffers.rows_of(a, torch.tensor([2, 0])).dtype == dtype
+
+
+def test_a_second_round_makes_no_buffer(monkeypatch):
+    pool = Pool()
+    monkeypatch.setattr(buffers, "empty", pool.take)
+
+    def once() -> None:
+        a, w = matrices(LARGE, (400, 500))
+        buffers.elu(buffers.product(a, w)).sum().backward()
+
+    once()
+    before = pool.made
+    once()
+    assert 0 < before == pool.made
+
+
+def test_rows_in_another_order_are_not_all_rows():
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    ids = torch.tensor([2, 0, 3, 1], dtype=torch.int32)
+    assert torch.equal(Features.of(x).rows(ids).dense(), torch.from_numpy(x[ids.numpy()]))
+
+
+def test_p_times_x_is_made_once():
+    graph = Graph.from_edges(*power_law())
+    x = np.random.default_rng(0).normal(size=(len(graph), 5)).astype(np.float32)
+    features, operator = Features.of(x), GraphOperator(graph)
+    first = operator.aggregate(features.all())
+    assert operator.aggregate(features.all()) is first
+    np.testing.assert_allclose(first.numpy(), graph.matrix() @ x, rtol=1e-5, atol=1e-6)
+    other = operator.aggregate(Features.of(2.0 * x).all())
+    torch.testing.assert_close(other, 2.0 * first)
+    part = GraphOperator(graph, slice(10, 20))
+    assert not part.keeps(features.all())
