@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def propagation_error(
     rows = np.flatnonzero(nodes.mask).astype(np.int32)
     if sampler.draws_nodes:
         rows = np.arange(len(graph), dtype=np.int32)
-    entries = _Entries.of(graph, rows)
+    entries = Entries.of(graph, rows)
     needed = 2 * 8 * _GROUPS * len(entries.value)
     check_memory(needed, f"moments of {len(entries.value):,} entries", "take a smaller graph")
     moments = _Moments(entries)
@@ -98,7 +99,7 @@ def _block(
 
 
 @dataclass(frozen=True, eq=False)
-class _Entries:
+class Entries:
     """The entries of P[rows, :], by row and then by column."""
 
     nodes: int
@@ -108,25 +109,30 @@ class _Entries:
     value: Float64
 
     @staticmethod
-    def of(graph: Graph, rows: Int32) -> _Entries:
+    def of(graph: Graph, rows: Int32) -> Entries:
         block = exact_block(graph, rows)
         row = np.repeat(np.arange(len(rows)), np.diff(block.indptr))
         col = block.src[block.indices].astype(np.int64)
         order = np.lexsort((col, row))
-        return _Entries(
+        return Entries(
             len(graph), rows, row[order], col[order], block.weights[order].astype(np.float64)
         )
 
     def places(self, row: Int64, col: Int64) -> Int64:
         """Where the entries (row, col) stand."""
-        found: Int64 = np.searchsorted(self.row * self.nodes + self.col, row * self.nodes + col)
+        found: Int64 = np.searchsorted(self._order, row * self.nodes + col)
         return found
+
+    @cached_property
+    def _order(self) -> Int64:
+        order: Int64 = self.row * self.nodes + self.col
+        return order
 
 
 class _Moments:
     """Sums of M and of its squares over the draws of each group, and how often a row was kept."""
 
-    def __init__(self, entries: _Entries) -> None:
+    def __init__(self, entries: Entries) -> None:
         self.entries = entries
         self.total = np.zeros((_GROUPS, len(entries.value)))
         self.squares = np.zeros((_GROUPS, len(entries.value)))
@@ -185,7 +191,7 @@ def formula(
     known = _FORMULAS.get(sampler.name)
     if known is None or getattr(sampler, "weighting", "unbiased") != "unbiased":
         return None
-    entries = _Entries.of(graph, rows)
+    entries = Entries.of(graph, rows)
     found = known(graph, sampler, entries, depth)
     size = float((entries.value**2).sum())
     if found is None or size == 0:
@@ -199,11 +205,11 @@ def formula(
 _Found = tuple[Float64, Float64] | None
 
 
-def _exact(graph: Graph, sampler: Any, entries: _Entries, depth: int) -> _Found:
+def _exact(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found:
     return np.zeros(len(entries.value)), np.zeros(len(entries.value))
 
 
-def _node_wise(graph: Graph, sampler: Any, entries: _Entries, depth: int) -> _Found:
+def _node_wise(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found:
     """A neighbour is kept with chance s / deg and weighed by its inverse: deg / s - 1."""
     size = size_of_layer(sampler.sizes, depth, depth)
     degree = graph.degrees[entries.rows][entries.row]
@@ -213,7 +219,7 @@ def _node_wise(graph: Graph, sampler: Any, entries: _Entries, depth: int) -> _Fo
     return variance, np.zeros(len(variance))
 
 
-def _layer_wise(graph: Graph, sampler: Any, entries: _Entries, depth: int) -> _Found:
+def _layer_wise(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found:
     """count ~ Binomial(s, p), weighed by 1 / (s p): (1 / p - 1) / s."""
     if sampler.name == "ladies":
         if sampler.draws == "stratified":
@@ -231,7 +237,7 @@ def _layer_wise(graph: Graph, sampler: Any, entries: _Entries, depth: int) -> _F
     return (inverse - 1.0) / size, np.zeros(len(chance))
 
 
-def _cluster(graph: Graph, sampler: Any, entries: _Entries, depth: int) -> _Found:
+def _cluster(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found:
     """An entry between parts is there with chance c = (q - 1) / (parts - 1), over c or as it is."""
     partition = partition_of(graph, sampler.parts)
     taken = min(sampler.parts_per_batch, partition.parts)
@@ -243,7 +249,7 @@ def _cluster(graph: Graph, sampler: Any, entries: _Entries, depth: int) -> _Foun
     return variance, np.where(between, (factor * chance - 1.0) ** 2, 0.0)
 
 
-_FORMULAS: dict[str, Callable[[Graph, Any, _Entries, int], _Found]] = {
+_FORMULAS: dict[str, Callable[[Graph, Any, Entries, int], _Found]] = {
     "exact": _exact,
     "neighbor": _node_wise,
     "vrgcn": _node_wise,

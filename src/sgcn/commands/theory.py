@@ -1,8 +1,10 @@
-"""Measure how far a sampler's propagation matrix is from the exact one.
+"""Print the paper's bounds for a graph, a model and a sampler, and what is measured beside them.
 
 examples:
   sgcn theory ppi-like --sampler neighbor,ladies,fastgcn
   sgcn theory my.npz --sampler neighbor --set sampler.weighting=row --out theory.json
+  sgcn theory my.npz --set model.layer=mean --set model.activation=tanh --error 0.5
+  sgcn theory --run runs/a                            at the weights of a finished run
 """
 
 from __future__ import annotations
@@ -10,17 +12,32 @@ from __future__ import annotations
 import argparse
 import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgcn.commands import train
 from sgcn.commands.variance import check_place
+from sgcn.errors import SgcnError
+
+if TYPE_CHECKING:
+    from sgcn.analysis.appendix import Report
+    from sgcn.config import Config
+    from sgcn.graph import Graph
+    from sgcn.nn import Model
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
     parser.add_argument("--sampler", metavar="NAME[,..]", help="default: neighbor")
+    for name, kind, default, help in (
+        ("--draws", int, 200, "samples to draw"),
+        ("--steps", int, 1000, "T of the theorems"),
+        ("--error", float, 0.1, "relative error that a large-batch snapshot may have"),
+    ):
+        parser.add_argument(
+            name, type=kind, default=default, metavar="N", help=f"{help}; default: %(default)s"
+        )
     parser.add_argument(
-        "--draws", type=int, default=200, metavar="N", help="samples to draw; default: %(default)s"
+        "--run", dest="trained", type=Path, metavar="RUN", help="data, options, weights of a run"
     )
     parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the figures here")
@@ -31,23 +48,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from dataclasses import asdict
-
-    from sgcn.analysis import theory
+    from sgcn import runs
+    from sgcn.analysis import appendix, theory
     from sgcn.checkpoint import write_text
-    from sgcn.config import make_config
-    from sgcn.data.source import open_data
     from sgcn.events import to_json
 
-    configs = []
-    for sampler in [None] if args.sampler is None else args.sampler.split(","):
-        one = copy.copy(args)
-        one.sampler, one.estimator, one.epochs = sampler, None, None
-        configs.append(make_config(train.values_of(one)))
+    if args.trained is not None:
+        if args.config is not None or args.data is not None:
+            raise SgcnError("--run brings its data and options, expected no DATA and no --config")
+        runs.read_config(args.trained)
+        args.config = args.trained / runs.CONFIG
+    configs = _configs(args)
     check_place("--out", args.out, (".json",))
     theory.check_draws(args.draws)
-    first = configs[0]
-    graph, seed = open_data(first.data, **asdict(first.graph)), first.training.seed
+    appendix.check_wishes(args.steps, args.error)
+    first, graph, model, why = _opened(configs[0], args.trained)
+    seed = first.training.seed
     rows = theory.some_rows(graph, first.training.batch_size, seed)
     results: list[dict[str, Any]] = []
     for config in configs:
@@ -58,10 +74,64 @@ def run(args: argparse.Namespace) -> None:
             print(f"{'sampler':<10}{'E|M - Pbar|^2':>22}{'formula':>10}{'|Pbar - P|^2':>24}"
                   f"{'formula':>10}{'rows':>9}")  # fmt: skip
         print(_row(config.sampler.name, found), flush=True)
-        results.append({"sampler": config.sampler.name, **found.as_dict()})
+        results.append({"sampler": config.sampler.name, **found.as_dict(), "bounds": None})
+    if model is None:
+        print(f"\nno bounds: {why}")
+    else:
+        for config, result in zip(configs, results, strict=True):
+            report = _report(args, config, graph, model)
+            result["bounds"] = report.as_dict()
+            print("\n" + "\n".join(_lines(config.sampler.name, report)), flush=True)
     if args.out is not None:
-        facts = {"data": first.data, "draws": args.draws, "seed": seed}
+        facts = {"data": first.data, "draws": args.draws, "seed": seed, "why_no_bounds": why}
         write_text(args.out, to_json(facts | {"results": results}, indent=1) + "\n")
+
+
+def _configs(args: argparse.Namespace) -> list[Config]:
+    from sgcn.config import make_config
+
+    configs = []
+    for sampler in [None] if args.sampler is None else args.sampler.split(","):
+        one = copy.copy(args)
+        one.sampler, one.estimator, one.epochs = sampler, None, None
+        configs.append(make_config(train.values_of(one)))
+    return configs
+
+
+def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model | None, str | None]:
+    """The graph and the model; without a model, why the bounds do not speak of it."""
+    from dataclasses import asdict
+
+    from sgcn import runs
+    from sgcn.analysis.network import refusal
+    from sgcn.data.source import open_data
+
+    try:
+        config, graph, model = runs.prepare(config)
+    except SgcnError as error:  # the distances of M and P need neither features nor a model
+        return config, open_data(config.data, **asdict(config.graph)), None, str(error)
+    if trained is not None:
+        weights = runs.open_run(trained)[2].state_dict()
+        try:
+            model.load_state_dict(weights)
+        except RuntimeError:
+            raise SgcnError(
+                f"the weights of {trained} do not fit the model, expected its own: leave out --set "
+                "for model and data"
+            ) from None
+    why = refusal(model, preaggregate=config.training.preaggregate)
+    return config, graph, model if why is None else None, why
+
+
+def _report(args: argparse.Namespace, config: Config, graph: Graph, model: Model) -> Report:
+    from sgcn.analysis import appendix
+
+    options, estimator = config.training, config.estimator
+    return appendix.measure(
+        model, graph, config.sampler, batch_size=options.batch_size, draws=args.draws,
+        seed=options.seed, gap=estimator.gap, alpha=estimator.alpha, beta=estimator.beta,
+        rate=config.optimizer.lr, steps=args.steps, error=args.error,
+    )  # fmt: skip
 
 
 def _row(name: str, found: Any) -> str:
@@ -71,3 +141,39 @@ def _row(name: str, found: Any) -> str:
         cells.append(f"{f'{mean.value:.3g} +- {mean.error:.1g}':>{width}}")
         cells.append(f"{'-' if formula is None else f'{formula:.3g}':>10}")
     return "".join(cells) + f"{found.rows:>9}"
+
+
+def _lines(name: str, report: Report) -> list[str]:
+    """The bounds of one sampler, for people."""
+    n, deltas = report.norms, report.deltas
+    lines = [
+        f"{name}: B_LA {n.B_LA:.3g}, B_W {n.B_W:.3g}, B_X {n.B_X:.3g}, C_sigma {n.C_sigma:.3g}, "
+        f"L_sigma {n.L_sigma:.3g}, C_loss {n.C_loss:.3g}, L_loss {n.L_loss:.3g}",
+        f"{'':<22}{'bound':>10}{'measured':>10}  how loose the bound is",
+    ]
+    lines += [
+        f"{line.name:<22}{line.bound:>10.2e}{line.measured:>10.2e}  {line.sentence} ({line.what})"
+        for line in report.lines
+    ]
+    lines.append(", ".join(f"{key} {value:.2e}" for key, value in deltas.items()))
+    for number, theorem in enumerate(report.theorems, 1):
+        lines.append(
+            f"theorem {number} ({'SGCN' + '+' * (number - 1)}): learning rate {theorem.rate:.2e}; "
+            f"after {report.steps:,} steps mean |gradient|^2 <= {theorem.promise:.2e}; residual "
+            f"error {theorem.residual:.2e}"
+        )
+    found = {line.name: line.measured for line in report.lines}
+    if found["L_F"] > 0:
+        lines.append(
+            f"the L_F that was measured allows a learning rate of {1.0 / found['L_F']:.2e}"
+        )
+    lines.append(
+        "the residual error of theorem 1 takes Gbar for the mean gradient; the squared bias that "
+        f"was measured is {found['2 (Delta_n + Delta_b)']:.2e}"
+    )
+    size, every = report.large_batch, report.train_nodes
+    lines.append(
+        f"a snapshot within {report.wanted_error:g} of the gradient asks for B' = {size:,} of "
+        f"{every:,} training nodes; found for that size: {report.found_error:.2g}"
+    )
+    return lines

@@ -1,0 +1,522 @@
+"""`measure`: the appendix's constants and bounds for a graph, a model and a sampler, and beside
+each the same quantity as it is found there.
+
+One set of draws serves both sides. The norms and distances that enter the bounds are those of the
+draws, so that a bound holds for them as it stands, and not only up to chance.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+from tqdm import tqdm
+
+from sgcn.analysis import bounds
+from sgcn.analysis.bounds import Constants, Distances, Norms, Theorem
+from sgcn.analysis.memory import check_memory
+from sgcn.analysis.moments import Mean, Split
+from sgcn.analysis.network import Matrix, Network, matrix_of, refusal, steepest
+from sgcn.analysis.probe import GradientProbe
+from sgcn.analysis.theory import Entries, Float64, check_draws, formula
+from sgcn.block import Batch, Block, Int32
+from sgcn.errors import SgcnError
+from sgcn.estimators import make_estimator
+from sgcn.estimators.engine import Engine
+from sgcn.estimators.large_batch import suggest_large_batch
+from sgcn.graph import Graph
+from sgcn.kernels.random import permutation
+from sgcn.nn import Model
+from sgcn.rng import Key, check_seed
+from sgcn.rows import Features
+from sgcn.samplers import NodeSet, Sampler
+from sgcn.samplers.exact import Exact
+from sgcn.task import Task, train_nodes
+
+_SEEDS, _DRAWS, _WALK = 1 << 36, 1 << 37, 1 << 38  # layer numbers of the streams of the draws
+_PROBES = 8
+_ROUNDING = 1e-6  # SGCN+ and SGCN++ are run in float32
+
+
+@dataclass(frozen=True)
+class Line:
+    """A bound and what was measured; ``what`` names the measured quantity."""
+
+    name: str
+    what: str
+    bound: float
+    measured: float
+    error: float = math.nan  # standard error of ``measured``, where it has one
+
+    @property
+    def holds(self) -> bool:
+        return not self.measured > self.bound * (1.0 + _ROUNDING)
+
+    @property
+    def sentence(self) -> str:
+        """How loose the bound is, in plain words."""
+        if not math.isfinite(self.measured):
+            return "could not be measured here"
+        if self.bound == 0.0:
+            return "the bound is 0" + ("" if self.measured == 0 else ", what was measured is not")
+        if self.measured <= 0.0:
+            return "nothing was found to compare the bound with"
+        times = self.bound / self.measured
+        if not self.holds:
+            return f"the bound does not hold: {1.0 / times:.2g} times as much was measured"
+        if times < 10.0:
+            return f"close: {times:.2g} times what was measured"
+        if times < 1e6:
+            return f"loose: {times:.2g} times what was measured"
+        return f"says nothing: 10^{math.log10(times):.0f} times what was measured"
+
+    def as_dict(self) -> dict[str, Any]:
+        numbers = {"bound": self.bound, "measured": self.measured, "error": self.error}
+        return {
+            "name": self.name,
+            "what": self.what,
+            **{key: value if math.isfinite(value) else None for key, value in numbers.items()},
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `measure` found."""
+
+    norms: Norms
+    constants: Constants
+    distances: Distances
+    lines: list[Line]
+    deltas: dict[str, float]
+    theorems: list[Theorem]
+    steps: int
+    large_batch: int
+    train_nodes: int
+    wanted_error: float
+    found_error: float  # root of the mean square, over snapshots of that size
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "norms": vars(self.norms),
+            "constants": vars(self.constants),
+            "distances": vars(self.distances),
+            "deltas": self.deltas,
+            "lines": [line.as_dict() for line in self.lines],
+            "steps": self.steps,
+            "theorems": [vars(theorem) for theorem in self.theorems],
+            "large_batch": {
+                "error": self.wanted_error,
+                "nodes": self.large_batch,
+                "measured_error": self.found_error if math.isfinite(self.found_error) else None,
+            },
+        }
+
+
+def measure(
+    model: Model,
+    graph: Graph,
+    sampler: Sampler,
+    *,
+    batch_size: int = 512,
+    draws: int = 200,
+    seed: int = 0,
+    gap: int = 10,
+    alpha: float = 1.1,
+    beta: float = 1.1,
+    rate: float = 0.01,
+    steps: int = 1000,
+    error: float = 0.1,
+) -> Report:
+    """Bounds and measurements at the weights of ``model``, which stays as it is.
+
+    ``gap``, ``alpha`` and ``beta`` are SGCN+'s and SGCN++'s; ``rate`` is that of the plain steps
+    they are measured on. ``steps`` is T of the theorems, ``error`` that of a wanted snapshot.
+    """
+    why = refusal(model)
+    if why is not None:
+        raise SgcnError(why)
+    check_draws(draws)
+    check_wishes(steps, error)
+    setting = _Setting(model, graph, sampler, batch_size, check_seed(seed))
+    found = _Draws(setting, draws)
+    for draw in tqdm(range(draws), desc=sampler.name, leave=False, disable=None):
+        found.add(draw)
+    walks = {name: _walk(setting, name, gap, alpha, beta, rate) for name in ("sgcn+", "sgcn++")}
+    norms = found.norms()
+    norms = bounds.with_weights(norms, max(walk.weight_norm for walk in walks.values()))
+    return _report(setting, found, walks, norms, gap, alpha, beta, rate, steps, error)
+
+
+def check_wishes(steps: int, error: float) -> None:
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise SgcnError(f"steps is {steps!r}, expected a whole number >= 1")
+    if not (isinstance(error, (int, float)) and 0.0 < error < math.inf):
+        raise SgcnError(f"error is {error!r}, expected a number > 0")
+
+
+class _Setting:
+    """The graph's matrix, features and loss in float64, and the exact gradient."""
+
+    def __init__(
+        self, model: Model, graph: Graph, sampler: Sampler, batch_size: int, seed: int
+    ) -> None:
+        self.model, self.graph, self.sampler, self.seed = model, graph, sampler, seed
+        self.task, self.train, self.batch_size = Task.of(graph), train_nodes(graph), batch_size
+        rows = np.arange(len(graph), dtype=np.int32)
+        self.entries = Entries.of(graph, rows)
+        self.P = self.matrix(self.entries.value)
+        self.row_squares = np.bincount(self.entries.row, self.entries.value**2, len(graph))
+        self.features = Features.of(graph.x)
+        self.x = self.features.all().dense().double()
+        if not self.x.any():
+            raise SgcnError("the features are all zero, expected some that are not")
+        self.network = Network(model, self.task)
+        self.exact = self.gradients(self.network)
+
+    def matrix(self, values: Float64) -> Matrix:
+        """The N x N matrix with these values in the places of P."""
+        n = len(self.graph)
+        return csr_matrix((values, (self.entries.row, self.entries.col)), (n, n))
+
+    def gradients(self, network: Network, zs: list[Tensor] | None = None) -> _Exact:
+        """Exact G and D of ``network``, or those through given Z (of a Pbar, of tables)."""
+        matrices = [self.P] * network.depth
+        if zs is None:
+            zs = network.forward(matrices, self.x)
+        train = torch.from_numpy(self.train).long()
+        mean = torch.full((len(train),), 1.0 / len(train), dtype=torch.float64)
+        loss, top = network.top(network.inputs(self.x, zs)[-1], train, train, mean)
+        gs, ds = network.backward(matrices, self.x, zs, top)
+        return _Exact(loss, zs, gs, ds)
+
+    def draw(self, key: Key) -> Batch:
+        """A batch as training draws it."""
+        seeds: NodeSet | Int32 = NodeSet(self.train, len(self.graph))
+        if not self.sampler.draws_nodes:
+            order = permutation(len(self.train), key.stream(_SEEDS))
+            seeds = self.train[order[: self.batch_size]]
+        return self.sampler.sample(self.graph, seeds, key, self.model.depth)
+
+
+@dataclass(frozen=True)
+class _Exact:
+    loss: float
+    zs: list[Tensor]
+    gs: list[Tensor]
+    ds: list[Tensor]
+
+
+class _Draws:
+    """Sampled gradients and distances, draw by draw."""
+
+    def __init__(self, setting: _Setting, draws: int) -> None:
+        self.setting, self.draws = setting, draws
+        depth, entries = setting.model.depth, len(setting.entries.value)
+        weights = sum(w.numel() for w in setting.network.weights)
+        widths = sum(w.shape[0] + w.shape[1] for w in setting.network.weights)
+        check_memory(
+            8 * (draws * weights + 2 * depth * entries + 4 * len(setting.graph) * widths),
+            f"{draws} gradients of {weights:,} weights, {entries:,} entries and an exact pass",
+            "take fewer draws, narrower layers or a smaller graph",
+        )
+        self.errors = np.empty((draws, weights))
+        self.total = np.zeros((depth, entries))
+        self.squares = np.zeros((depth, entries))
+        self.kept = np.zeros((depth, len(setting.graph)))
+        self.far, self.absent = np.zeros(depth), np.zeros(depth)
+        self.batch, self.loss_factor = 0.0, 1.0
+        self.matrix_norm = float(np.sqrt(setting.row_squares.sum()))
+        exact, network = setting.exact, setting.network
+        hs = network.inputs(setting.x, exact.zs)
+        self.h_norm = max(float(h.norm()) for h in hs[1:])
+        self.d_norm = max(float(d.norm()) for d in exact.ds)
+        matrices = [setting.P] * depth
+        self.lipschitz = network.lipschitz(matrices, setting.x, exact.zs, exact.ds)
+        self._stream = int(Key(setting.seed).stream(_DRAWS)) >> 1
+
+    def add(self, draw: int) -> None:
+        setting, network = self.setting, self.setting.network
+        batch = setting.draw(Key(self._stream, draw))
+        matrices = [matrix_of(block) for block in batch.blocks]
+        for level, block in enumerate(batch.blocks):
+            self._add_block(level, block)
+        w = torch.from_numpy(batch.loss_weights).double()
+        n = len(setting.train)
+        self.batch += float((w * w).sum() - 2.0 / n * w.sum()) + 1.0 / n
+        self.loss_factor = max(self.loss_factor, float(w.max()), float(w.norm()))
+        x = setting.features.rows(torch.from_numpy(batch.inputs)).dense().double()
+        zs = network.forward(matrices, x)
+        hs = network.inputs(x, zs)
+        nodes = torch.from_numpy(batch.nodes).long()
+        _, top = network.top(hs[-1], nodes, torch.arange(len(nodes)), w)
+        gs, ds = network.backward(matrices, x, zs, top)
+        self.errors[draw] = _flat(gs) - _flat(setting.exact.gs)
+        self.h_norm = max(self.h_norm, *(float(h.norm()) for h in hs[1:]))
+        self.d_norm = max(self.d_norm, *(float(d.norm()) for d in ds))
+        if draw == 0:
+            for name, quotient in network.lipschitz(matrices, x, zs, ds).items():
+                self.lipschitz[name] = max(self.lipschitz[name], quotient)
+
+    def _add_block(self, level: int, block: Block) -> None:
+        entries = self.setting.entries
+        row = np.repeat(block.dst, np.diff(block.indptr)).astype(np.int64)
+        at = entries.places(row, block.src[block.indices].astype(np.int64))
+        m, p = block.weights.astype(np.float64), entries.value[at]
+        self.total[level][at] += m
+        self.squares[level][at] += m * m
+        self.kept[level][block.dst] += 1
+        rows = float(self.setting.row_squares[block.dst].sum())
+        self.far[level] += float(((m - p) ** 2 - p * p).sum()) + rows
+        self.absent[level] += float(self.setting.row_squares.sum()) - rows
+        self.matrix_norm = max(self.matrix_norm, float(np.linalg.norm(m)))
+
+    def means(self) -> list[Float64]:
+        """Pbar of each layer, in the places of P.
+
+        P itself where the sampler is known to be unbiased; else the mean of the draws that met a
+        row, and P in rows that none has met.
+        """
+        setting = self.setting
+        exact = setting.entries.value
+        if _unbiased(setting.graph, setting.sampler, setting.model.depth):
+            return [exact] * setting.model.depth
+        found = []
+        for total, kept in zip(self.total, self.kept, strict=True):
+            times = kept[setting.entries.row]
+            found.append(np.where(times > 0, total / np.maximum(times, 1), exact))
+        return found
+
+    def distances(self, means: Sequence[Float64]) -> Distances:
+        value, row = self.setting.entries.value, self.setting.entries.row
+        apart = [(mean - value) ** 2 for mean in means]
+        bias = [
+            float((one * kept[row]).sum()) / self.draws
+            for one, kept in zip(apart, self.kept, strict=True)
+        ]
+        far = np.maximum(self.far, 0.0) / self.draws
+        return Distances(
+            noise=tuple(max(float(f) - b, 0.0) for f, b in zip(far, bias, strict=True)),
+            bias=tuple(bias),
+            bias_all=tuple(float(one.sum()) for one in apart),
+            absent=tuple(float(a) / self.draws for a in np.maximum(self.absent, 0.0)),
+            batch=max(self.batch, 0.0) / self.draws,
+        )
+
+    def norms(self) -> Norms:
+        network = self.setting.network
+        means = [float(np.linalg.norm(mean)) for mean in self.means()]
+        first, second = network.loss_constants()
+        C_sigma, L_sigma = bounds.SMOOTH[network.model.activation]
+        return Norms(
+            network.depth,
+            C_sigma,
+            L_sigma,
+            first * self.loss_factor,
+            second * self.loss_factor,
+            max(self.matrix_norm, *means),
+            network.weight_norm,
+            float(self.setting.x.norm()),
+        )
+
+    def split(self) -> Split:
+        return Split.of(self.errors @ self.errors.T, 1.0)
+
+    def smoothness(self) -> float:
+        """L_F as it is: how fast the exact gradient turns, in the steepest direction found."""
+        setting, network = self.setting, self.setting.network
+        shapes = [w.shape for w in network.weights]
+        sizes = [w.numel() for w in network.weights]
+
+        def gradient(flat: Tensor) -> Tensor:
+            moved = copy.copy(network)
+            parts = torch.split(flat, sizes)
+            moved.weights = [part.view(s) for part, s in zip(parts, shapes, strict=True)]
+            return _tensor(setting.gradients(moved).gs)
+
+        smallest = min(float(w.norm()) for w in network.weights)
+        return steepest(gradient, _tensor(network.weights), smallest)
+
+
+def _unbiased(graph: Graph, sampler: Sampler, depth: int) -> bool:
+    """Whether E[M | row kept] = P is known: by its formula, or by its weighting."""
+    known = formula(graph, sampler, np.arange(len(graph), dtype=np.int32), depth)
+    if known is not None:
+        return known[1] == 0.0
+    return getattr(sampler, "weighting", "unbiased") == "unbiased"
+
+
+# -- SGCN+ and SGCN++ on their way ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """K plain steps from a snapshot on."""
+
+    weight_norm: float
+    move: float  # the largest |step|
+    #: The largest of its steps. SGCN+: |G^ - G|^2, G^ the exact gradient through the tables.
+    #: SGCN++: E|G~ - G|^2.
+    error: Mean
+
+
+def _walk(setting: _Setting, name: str, gap: int, alpha: float, beta: float, rate: float) -> _Walk:
+    model = copy.deepcopy(setting.model)
+    doubly = name == "sgcn++"
+    estimator = make_estimator(
+        name, gap=max(gap, 2), alpha=alpha, beta=beta, restart="norm", layer_gradients=doubly
+    )
+    engine = Engine(
+        estimator, model, setting.graph, setting.task, setting.train, setting.sampler,
+        seed=setting.seed,
+    )  # fmt: skip
+    stream = int(Key(setting.seed).stream(_WALK)) >> 1
+    exact, move, errors = setting.exact, 0.0, [Mean(math.nan, math.nan)]
+    weight_norm = setting.network.weight_norm
+    for step in range(gap):
+        key = Key(stream, step)
+        if step > 0 and doubly:
+            errors.append(_sampled_error(setting, engine, step, exact))
+        outcome = engine.regular(setting.draw(key), key) if step > 0 else engine.snapshot()
+        if outcome is None:  # a restart: the paper's recursion ends here
+            break
+        engine.remember()
+        move = max(move, _descend(model, outcome.gradient, rate))
+        engine.commit()
+        if step > 0 and not doubly:
+            errors.append(Mean(_error_through_tables(setting, engine, exact), math.nan))
+        network = Network(model, setting.task)
+        weight_norm = max(weight_norm, network.weight_norm)
+        exact = setting.gradients(network)
+    return _Walk(weight_norm, move, max(errors[1:] or errors, key=lambda error: error.value))
+
+
+def _descend(model: Model, gradient: dict[str, Tensor], rate: float) -> float:
+    """A plain step of the graph layers, and its length. The head is part of the loss: it rests."""
+    square = 0.0
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.startswith("layers."):
+                parameter.sub_(gradient[name], alpha=rate)
+                square += float(gradient[name].square().sum())
+    return rate * math.sqrt(square)
+
+
+def _error_through_tables(setting: _Setting, engine: Engine, exact: _Exact) -> float:
+    """|G^ - G|^2 at the weights of the last step, whose exact gradient is ``exact``."""
+    network = Network(engine.model, setting.task, engine.previous)
+    tables = [table.data.double() for table in engine.forward_rule.tables]
+    return _apart(setting.gradients(network, tables).gs, exact.gs)
+
+
+def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: _Exact) -> Mean:
+    """E|G~ - G|^2 over the graph layers, from the probe's figures, which are over |G|^2."""
+    probe = GradientProbe(_PROBES, seed=setting.seed)
+    layers = probe.measure(engine, setting.batch_size, step).layers
+    parts = [
+        (size * layer.gradient.mse.value, size * layer.gradient.mse.error)
+        for size, layer in zip((float(g.square().sum()) for g in exact.gs), layers, strict=False)
+        if size > 0
+    ]
+    return Mean(sum(value for value, _ in parts), math.hypot(*(error for _, error in parts)))
+
+
+# -- all together -------------------------------------------------------------------------------
+
+
+def _report(
+    setting: _Setting, found: _Draws, walks: dict[str, _Walk], n: Norms, gap: int, alpha: float,
+    beta: float, rate: float, steps: int, error: float,
+) -> Report:  # fmt: skip
+    c, means = Constants.of(n), found.means()
+    s = found.distances(means)
+    noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
+    plus = bounds.delta_plus(n, s, gap, alpha)
+    plus_plus = bounds.delta_plus_plus(n, s, gap, alpha, beta)
+    deltas = {
+        "Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus,
+    }  # fmt: skip
+    if not all(math.isfinite(value) for value in [*vars(c).values(), *deltas.values()]):
+        raise SgcnError(
+            f"the bounds of {n.depth} layers are beyond 1e308, expected numbers: take fewer layers "
+            "or a smaller graph"
+        )
+    bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
+    split, walk, second = found.split(), walks["sgcn+"], walks["sgcn++"]
+    far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
+    lines = [
+        Line("B_H", "largest |H|", c.B_H, found.h_norm),
+        Line("B_D", "largest |D|", c.B_D, found.d_norm),
+        *(
+            Line(name, what, getattr(c, name), found.lipschitz[name])
+            for name, what in (
+                ("C_H", "layer by H"),
+                ("C_W", "layer by W"),
+                ("L_H", "D by D, H, W"),
+                ("L_W", "G by D, H, W"),
+            )
+        ),
+        Line("L_F", "gradient by weights", c.L_F, found.smoothness()),
+        Line("Delta_n", "SGCN: variance", noise, *_pair(split.variance)),
+        Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
+        Line(
+            "2 (Delta_n + Delta_b)",
+            "SGCN: squared bias",
+            bounds.bias_bound(noise, of_mean),
+            *_pair(split.bias2),
+        ),
+        Line(
+            "eta^2 Delta_b+'",
+            "SGCN+: |G^ - G|^2",
+            rate * rate * plus,
+            walk.error.value,
+        ),
+        Line(
+            "eta^2 Delta++' |G~|^2",
+            "SGCN++: E|G~ - G|^2",
+            second.move * second.move * plus_plus,
+            *_pair(second.error),
+        ),
+    ]
+    size = suggest_large_batch(setting.model, setting.graph, error, seed=setting.seed)
+    return Report(
+        n, c, s, lines, deltas,
+        bounds.theorems(c, steps, setting.exact.loss, noise, of_mean, plus, plus_plus),
+        steps, size, len(setting.train), error, _snapshot_error(setting, size),
+    )  # fmt: skip
+
+
+def _snapshot_error(setting: _Setting, size: int) -> float:
+    """The relative error that exact gradients of ``size`` nodes have, root of the mean square."""
+    if size >= len(setting.train):
+        return 0.0
+    engine = Engine(
+        make_estimator("sgcn"), setting.model, setting.graph, setting.task, setting.train, Exact(),
+        seed=setting.seed,
+    )  # fmt: skip
+    found = GradientProbe(_PROBES, seed=setting.seed).measure(engine, size)
+    return math.sqrt(max(found.total.mse.value, 0.0))
+
+
+def _pair(mean: Mean) -> tuple[float, float]:
+    return mean.value, mean.error
+
+
+def _tensor(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat([part.flatten() for part in parts])
+
+
+def _flat(parts: Sequence[Tensor]) -> Float64:
+    flat: Float64 = _tensor(parts).detach().numpy()
+    return flat
+
+
+def _apart(a: Sequence[Tensor], b: Sequence[Tensor]) -> float:
+    return sum(float((x - y).square().sum()) for x, y in zip(a, b, strict=True))

@@ -1,0 +1,236 @@
+"""The paper's network in float64: Z^l = M^l H^(l-1) W^l and its gradients, equation by equation.
+
+It covers what the appendix speaks of: layers `mean` without a bias and a smooth activation. A dense
+head counts as part of the loss: Loss'(h) = Loss(head(h)).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor, nn
+
+from sgcn.analysis.bounds import SMOOTH
+from sgcn.block import Block
+from sgcn.nn import GraphConv, Model
+from sgcn.task import Task
+
+Matrix = Any  # a scipy matrix: float64, sparse
+
+_STEP, _ROUNDS = 1e-4, 4  # of the search for the steepest direction
+
+
+def refusal(model: Model, *, preaggregate: bool = False) -> str | None:
+    """Why the appendix does not cover ``model``; None if it does."""
+    expected = "expected mean layers without bias, a smooth activation and no dropout"
+    for layer in model.layers:
+        if not isinstance(layer, GraphConv) or layer.aggregation != "mean":
+            kind = getattr(layer, "aggregation", type(layer).__name__.lower())
+            return f"the model has {kind} layers, {expected}: set model.layer=mean"
+        if layer.bias is not None:
+            return f"the layers have a bias, {expected}: set model.bias=false"
+    if model.activation not in SMOOTH:
+        return (
+            f"activation {model.activation} is not smooth, {expected}: set model.activation to one "
+            f"of {', '.join(SMOOTH)}"
+        )
+    if model.dropout > 0:
+        return f"dropout is {model.dropout}, {expected}: set model.dropout=0"
+    if not isinstance(model.head, (nn.Identity, nn.Linear)):
+        return f"the head is a {type(model.head).__name__}, expected a dense layer or none"
+    if preaggregate:
+        return "preaggregate takes layer 1 out of sampling, expected all layers sampled"
+    return None
+
+
+class _Product(torch.autograd.Function):
+    """M h, differentiable as often as one likes."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, matrix: Matrix) -> Tensor:
+        ctx.matrix = matrix
+        return torch.from_numpy(matrix @ h.detach().numpy())
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        return times(ctx.matrix.T, g), None
+
+
+def times(matrix: Matrix, h: Tensor) -> Tensor:
+    # torch leaves Function.apply untyped.
+    product: Tensor = _Product.apply(h, matrix)  # type: ignore[no-untyped-call]
+    return product
+
+
+def matrix_of(block: Block) -> Matrix:
+    return csr_matrix((block.weights.astype("f8"), block.indices, block.indptr), block.shape)
+
+
+class Network:
+    """``model`` at its weights, or at others by name."""
+
+    def __init__(self, model: Model, task: Task, weights: Mapping[str, Tensor] | None = None):
+        self.model = copy.deepcopy(model).double()
+        if weights is not None:
+            self.model.load_state_dict({name: w.detach().double() for name, w in weights.items()})
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(False)
+        self.task = replace(task, labels=task.labels.double()) if task.multi_label else task
+        self.weights: list[Tensor] = [layer.get_parameter("weight") for layer in self.model.layers]
+        self.depth = self.model.depth
+
+    @property
+    def weight_norm(self) -> float:
+        """B_W."""
+        return max(float(w.norm()) for w in self.weights)
+
+    def loss_constants(self) -> tuple[float, float]:
+        """C_loss and L_loss of one node's loss by H^(L).
+
+        Cross-entropy: |p - e_y| <= sqrt(2), |diag(p) - p p^T| <= 1/2. Sigmoids, mean over k labels:
+        1 / sqrt(k) and 1 / (4 k). A head V before it: times |V|_2 and |V|_2^2.
+        """
+        k = self.task.classes
+        first, second = (1.0 / math.sqrt(k), 0.25 / k) if self.task.multi_label else (2**0.5, 0.5)
+        head = self.model.head
+        size = float(torch.linalg.matrix_norm(head.weight, 2)) if hasattr(head, "weight") else 1.0
+        return first * size, second * size * size
+
+    # -- forward and back -----------------------------------------------------------------------
+
+    def layer(self, level: int, matrix: Matrix, h: Tensor, w: Tensor | None = None) -> Tensor:
+        """Z = M H W."""
+        return times(matrix, h) @ (self.weights[level] if w is None else w)
+
+    def act(self, z: Tensor, level: int) -> Tensor:
+        return self.model.act(z, level)
+
+    def slope(self, z: Tensor, level: int) -> Tensor:
+        """sigma'(Z)."""
+        return _gradient(lambda z: self.act(z, level).sum(), z)[1]
+
+    def forward(self, matrices: Sequence[Matrix], x: Tensor) -> list[Tensor]:
+        """Z^(1) .. Z^(L)."""
+        zs: list[Tensor] = []
+        h = x
+        for level, matrix in enumerate(matrices):
+            zs.append(self.layer(level, matrix, h))
+            h = self.act(zs[-1], level)
+        return zs
+
+    def inputs(self, x: Tensor, zs: Sequence[Tensor]) -> list[Tensor]:
+        """H^(0) .. H^(L)."""
+        return [x, *(self.act(z, level) for level, z in enumerate(zs))]
+
+    def top(
+        self, h: Tensor, nodes: Tensor, places: Tensor, weights: Tensor
+    ) -> tuple[float, Tensor]:
+        """The loss, and D^(L+1): its gradient by H^(L)."""
+
+        def loss(h: Tensor) -> Tensor:
+            return self.task.loss(self.model.head(h).index_select(0, places), nodes, weights)
+
+        return _gradient(loss, h)
+
+    def by_h(self, level: int, matrix: Matrix, d: Tensor, z: Tensor, w: Tensor) -> Tensor:
+        """D^(l) = M^T (D^(l+1) o sigma'(Z^(l))) W^(l)T; eq:full_batch_gradient has no transpose."""
+        return times(matrix.T, d * self.slope(z, level)) @ w.T
+
+    def by_w(self, level: int, matrix: Matrix, d: Tensor, h: Tensor, z: Tensor) -> Tensor:
+        """G^(l) = [M H^(l-1)]^T (D^(l+1) o sigma'(Z^(l)))."""
+        return times(matrix, h).T @ (d * self.slope(z, level))
+
+    def backward(
+        self, matrices: Sequence[Matrix], x: Tensor, zs: Sequence[Tensor], d: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """G^(1) .. G^(L) and D^(1) .. D^(L+1) from the latter and Z^(1) .. Z^(L)."""
+        hs = self.inputs(x, zs)
+        gs: list[Tensor] = []
+        ds = [d]
+        for level in reversed(range(self.depth)):
+            gs.insert(0, self.by_w(level, matrices[level], ds[0], hs[level], zs[level]))
+            ds.insert(0, self.by_h(level, matrices[level], ds[0], zs[level], self.weights[level]))
+        return gs, ds
+
+    # -- Lipschitz constants as they are --------------------------------------------------------
+
+    def lipschitz(
+        self, matrices: Sequence[Matrix], x: Tensor, zs: Sequence[Tensor], ds: Sequence[Tensor]
+    ) -> dict[str, float]:
+        """The largest quotients found, over layers and arguments: C_H, C_W, L_H and L_W."""
+        found = dict.fromkeys(("C_H", "C_W", "L_H", "L_W"), 0.0)
+        hs = self.inputs(x, zs)
+        for level, matrix in enumerate(matrices):
+            for name, quotient in self._quotients(level, matrix, hs[level], ds[level + 1]):
+                found[name] = max(found[name], quotient)
+        return found
+
+    def _quotients(
+        self, level: int, matrix: Matrix, h: Tensor, d: Tensor
+    ) -> list[tuple[str, float]]:
+        w = self.weights[level]
+
+        def output(h: Tensor, w: Tensor) -> Tensor:
+            return self.act(self.layer(level, matrix, h, w), level)
+
+        def by_h(d: Tensor, h: Tensor, w: Tensor) -> Tensor:
+            return self.by_h(level, matrix, d, self.layer(level, matrix, h, w), w)
+
+        def by_w(d: Tensor, h: Tensor, w: Tensor) -> Tensor:
+            return self.by_w(level, matrix, d, h, self.layer(level, matrix, h, w))
+
+        return [
+            ("C_H", steepest(lambda v: output(v, w), h)),
+            ("C_W", steepest(lambda v: output(h, v), w)),
+            ("L_H", steepest(lambda v: by_h(v, h, w), d)),
+            ("L_H", steepest(lambda v: by_h(d, v, w), h)),
+            ("L_H", steepest(lambda v: by_h(d, h, v), w)),
+            ("L_W", steepest(lambda v: by_w(v, h, w), d)),
+            ("L_W", steepest(lambda v: by_w(d, v, w), h)),
+            ("L_W", steepest(lambda v: by_w(d, h, v), w)),
+        ]
+
+
+def _gradient(f: Callable[[Tensor], Tensor], at: Tensor) -> tuple[float, Tensor]:
+    """f and its gradient, which can be differentiated again if ``at`` can."""
+    again = at.requires_grad
+    with torch.enable_grad():
+        at = at if again else at.detach().requires_grad_()
+        value = f(at)
+        (found,) = torch.autograd.grad(value, at, create_graph=again)
+    return float(value.detach()), found
+
+
+def steepest(
+    f: Callable[[Tensor], Tensor], at: Tensor, scale: float | None = None, seed: int = 0
+) -> float:
+    """The largest |f(a) - f(b)| / |a - b| found, for a and b no larger than ``at``.
+
+    Power iteration: the direction of the largest growth is J^T J times itself.
+    """
+    length = _STEP * (float(at.norm()) if scale is None else scale)
+    if length == 0.0:
+        return 0.0
+    start = ((1.0 - _STEP) * at).requires_grad_()
+    noise = torch.Generator().manual_seed(seed)
+    step = torch.randn(at.shape, generator=noise, dtype=at.dtype)
+    value, best = f(start), 0.0
+    for _ in range(_ROUNDS):
+        size = float(step.norm())
+        if size == 0.0:
+            break
+        step = step * (length / size)
+        with torch.no_grad():
+            away = f((start + step).detach()) - value
+        best = max(best, float(away.norm()) / length)
+        if not value.requires_grad:
+            break
+        (found,) = torch.autograd.grad(value, start, away, retain_graph=True, allow_unused=True)
+        step = torch.zeros_like(step) if found is None else found
+    return best
