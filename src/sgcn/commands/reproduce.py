@@ -1,0 +1,104 @@
+"""Repeat a table or figure of the paper on the data at hand.
+
+examples:
+  sgcn reproduce list                                   what there is
+  sgcn reproduce f1-table --data debian,my/ppi.npz --epochs 20 --jobs 2
+  sgcn reproduce decomposition --stand-in               a generated graph for one that is not here
+  sgcn reproduce all --budget quick --data debian       everything, small
+
+Run it again after a stop: runs that are done are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from sgcn.errors import SgcnError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a name of `sgcn reproduce list`, list or all")
+    parser.add_argument(
+        "--data", metavar="D[,D...]", help="names, graph directories or .npz; default: the paper's"
+    )
+    parser.add_argument(
+        "--stand-in", action="store_true",
+        help="take generated graphs for datasets of the paper that are not here",
+    )  # fmt: skip
+    parser.add_argument("--runs", type=int, metavar="N", help="seeds; default: 3, or 2 for quick")
+    parser.add_argument(
+        "--budget", choices=("quick", "paper"), default="paper", help="default: %(default)s"
+    )
+    parser.add_argument("--epochs", type=int, metavar="N", help="instead of the budget's")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes that run at once; default: 1"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("reproduction"), metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> None:
+    from sgcn import experiments
+    from sgcn.experiments import execute, output
+    from sgcn.experiments.core import PLANS
+    from sgcn.experiments.data import find, split_names
+
+    if args.name == "list":
+        print(_listing())
+        return
+    names = list(experiments.EXPERIMENTS) if args.name == "all" else [args.name]
+    chosen = {name: experiments.get(name) for name in names}
+    plan = execute.with_changes(PLANS[args.budget], args.runs, args.epochs)
+    if args.jobs < 1:
+        raise SgcnError(f"--jobs is {args.jobs}, expected a whole number >= 1")
+    output.check_place(args.out)
+    cases = {}
+    for name, experiment in chosen.items():
+        wanted = split_names(args.data) if args.data is not None else experiment.data
+        data = find(wanted, args.budget, args.stand_in)
+        cases[name] = [case for one in data for case in experiment.cases(plan, one)]
+        execute.check(cases[name])
+    for name, experiment in chosen.items():
+        if not args.quiet:
+            print(f"{name}: {experiment.title}", flush=True)
+        runs = execute.run_all(cases[name], plan, args.out, jobs=args.jobs, quiet=args.quiet)
+        paths = output.write(name, experiment, plan, runs, args.out, _command(args, name))
+        if not args.quiet:
+            print(f"{', '.join(str(path) for path in paths)}", flush=True)
+
+
+def _command(args: argparse.Namespace, name: str) -> str:
+    """What makes these files again, wherever a file of the user's is by then."""
+    from sgcn.experiments.data import split_names
+
+    words = ["sgcn", "reproduce", name]
+    if args.data is not None:
+        words += ["--data", ",".join(one.rpartition("/")[2] for one in split_names(args.data))]
+    words += ["--stand-in"] if args.stand_in else []
+    words += ["--budget", args.budget]
+    for option in ("runs", "epochs"):
+        value = getattr(args, option)
+        words += [] if value is None else [f"--{option}", str(value)]
+    return shlex.join(words)
+
+
+def _listing() -> str:
+    from sgcn import experiments
+    from sgcn.experiments.core import PLANS
+
+    lines = []
+    for name in experiments.EXPERIMENTS:
+        experiment = experiments.get(name)
+        lines.append(f"{name:<18}{experiment.title}")
+        lines.append(f"{'':<18}in the paper on {', '.join(experiment.data)}")
+    lines.append("")
+    lines += [
+        f"--budget {plan.budget:<6} {plan.epochs} epochs of 10 batches, width {plan.width}, "
+        f"{plan.runs} runs; tables over samplers have {', '.join(plan.samplers)}"
+        for plan in PLANS.values()
+    ]
+    return "\n".join(lines)

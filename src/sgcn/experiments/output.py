@@ -1,0 +1,233 @@
+"""What an experiment leaves: tidy CSV, JSON, a figure as SVG and PNG, and a table in Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sgcn.checkpoint import write_text
+from sgcn.errors import SgcnError
+from sgcn.events import to_json
+from sgcn.experiments.core import Case, Experiment, Plan, Run
+from sgcn.experiments.measures import curve, number
+
+COLUMNS = (
+    "experiment", "budget", "data", "comparison", "sampler", "estimator", "setting", "seed",
+    "quantity", "step", "seconds", "value", "paper", "paper_spread",
+)  # fmt: skip
+_POINTS = 200  # of a curve, at most
+
+
+def check_place(out: Path) -> None:
+    """Refuse a place that no directory can be made in, before any work is done."""
+    home = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not home.is_dir() or not os.access(home, os.W_OK):
+        raise SgcnError(f"--out is '{out}', expected a directory that can be written")
+
+
+def write(
+    name: str, experiment: Experiment, plan: Plan, runs: Sequence[Run], out: Path, command: str
+) -> list[Path]:
+    """All files of an experiment; their paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    summary = summarise(experiment, runs)
+    facts = {
+        "experiment": name,
+        "title": experiment.title,
+        "command": command,
+        "plan": asdict(plan) | {"samplers": list(plan.samplers)},
+        "threads": sorted({r["threads"] for run in runs for r in run.results.values()}),
+        "data": {run.case.data.label: run.case.data.note for run in runs},
+        "note": experiment.note,
+        "results": summary,
+        "failed": [
+            {"case": _words(run.case), "seed": run.seed, "why": run.failed}
+            for run in runs if run.failed
+        ],
+    }  # fmt: skip
+    paths = [out / f"{name}{end}" for end in (".csv", ".json", ".md", ".svg", ".png")]
+    write_text(paths[0], _csv(name, experiment, plan, runs))
+    write_text(paths[1], to_json(facts, indent=1) + "\n")
+    write_text(paths[2], _markdown(facts, experiment))
+    _figure(experiment, plan, runs, paths[3:])
+    return paths
+
+
+def _words(case: Case) -> str:
+    words = (case.data.label, case.sampler, case.estimator, case.setting)
+    return " ".join(word for word in words if word)
+
+
+# -- tidy ---------------------------------------------------------------------------------------
+
+
+def _csv(name: str, experiment: Experiment, plan: Plan, runs: Sequence[Run]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    for run in runs:
+        case = run.case
+        start = {
+            "experiment": name, "budget": plan.budget, "data": case.data.label,
+            "comparison": case.data.note, "sampler": case.sampler, "estimator": case.estimator,
+            "setting": case.setting, "seed": run.seed,
+        }  # fmt: skip
+        for row in _rows(experiment, run):
+            writer.writerow(start | row)
+    return text.getvalue()
+
+
+def _rows(experiment: Experiment, run: Run) -> Iterator[dict[str, Any]]:
+    for quantity in experiment.numbers:
+        row: dict[str, Any] = {"quantity": quantity, "value": _plain(number(run, quantity))}
+        known = reference(experiment, run.case, quantity)
+        if known is not None:
+            row |= {"paper": known[0], "paper_spread": known[1] if len(known) > 1 else ""}
+        yield row
+    for quantity in experiment.curves:
+        found = curve(run, quantity)
+        stride = max(math.ceil(len(found.step) / _POINTS), 1)
+        for step, seconds, value in zip(
+            found.step[::stride], found.seconds[::stride], found.value[::stride], strict=True
+        ):
+            yield {
+                "quantity": quantity, "step": int(step), "seconds": f"{seconds:.6g}",
+                "value": _plain(float(value)),
+            }  # fmt: skip
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _plain(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else ""
+
+
+def reference(experiment: Experiment, case: Case, quantity: str) -> Sequence[float] | None:
+    """The paper's mean (and spread) of a quantity; of the dataset that a stand-in stands for."""
+    dataset = case.data.paper
+    return None if dataset is None else experiment.reference(dataset, case, quantity)
+
+
+def by_case(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each case together, in the order of the cases."""
+    groups: dict[int, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(id(run.case), []).append(run)
+    return list(groups.values())
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation of the values that exist; NaN where there are too few."""
+    known = [value for value in values if math.isfinite(value)]
+    mean = statistics.fmean(known) if known else math.nan
+    return mean, statistics.stdev(known) if len(known) > 1 else math.nan
+
+
+def summarise(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """One entry for each case and quantity: mean and spread over the runs, and the paper's."""
+    entries = []
+    for group in by_case(runs):
+        case = group[0].case
+        for quantity in experiment.numbers:
+            mean, deviation = spread([number(run, quantity) for run in group])
+            known = reference(experiment, case, quantity)
+            entries.append({
+                "data": case.data.label, "comparison": case.data.note,
+                "same_data": case.data.same, "sampler": case.sampler,
+                "estimator": case.estimator, "setting": case.setting, "quantity": quantity,
+                "mean": _known(mean), "spread": _known(deviation), "runs": len(group),
+                "failed": sum(run.failed is not None for run in group),
+                "paper": known[0] if known else None,
+                "paper_spread": known[1] if known and len(known) > 1 else None,
+            })  # fmt: skip
+    return entries
+
+
+# -- for people ---------------------------------------------------------------------------------
+
+
+def _markdown(facts: dict[str, Any], experiment: Experiment) -> str:
+    plan = facts["plan"]
+    lines = [
+        f"# {facts['title']}",
+        "",
+        f"    {facts['command']}",
+        "",
+        f"Budget `{plan['budget']}`, epochs of 10 batches: {plan['epochs']}, width: "
+        f"{plan['width']}, runs: {plan['runs']}, threads: "
+        f"{' or '.join(map(str, facts['threads']))}. Mean ± standard deviation over the runs.",
+    ]
+    if experiment.note:
+        lines += ["", experiment.note]
+    for data, note in facts["data"].items():
+        entries = [e for e in facts["results"] if e["data"] == data]
+        lines += ["", f"## {data}: {note}", "", *_table(entries, experiment.numbers)]
+    for failure in facts["failed"]:
+        lines += ["", f"{failure['case']}, seed {failure['seed']}: {failure['why']}."]
+    return "\n".join(lines) + "\n"
+
+
+def _table(entries: Sequence[dict[str, Any]], numbers: Sequence[str]) -> list[str]:
+    """A row for each case, a column for each quantity, and the paper's behind it where known."""
+    settings = any(e["setting"] for e in entries)
+    with_paper = {e["quantity"] for e in entries if e["paper"] is not None}
+    same = all(e["same_data"] for e in entries)
+    heading = ["sampler", "estimator", *(["setting"] if settings else [])]
+    for quantity in numbers:
+        heading.append(quantity.replace("_", " "))
+        if quantity in with_paper:
+            heading.append("paper" if same else "paper (not the same labels/graph)")
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for e in entries:
+        names = (e["sampler"], e["estimator"], *([e["setting"]] if settings else []))
+        cells = rows.setdefault(names, [])
+        cells.append(_shown(e["mean"], e["spread"], e["failed"]))
+        if e["quantity"] in with_paper:
+            cells.append("" if e["paper"] is None else _shown(e["paper"], e["paper_spread"]))
+    return [
+        _line(heading),
+        _line(["---"] * len(heading)),
+        *(_line([*names, *cells]) for names, cells in rows.items()),
+    ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _shown(mean: float | None, deviation: float | None, failed: int = 0) -> str:
+    """Four digits of the mean, and as many places of the spread."""
+    text = "-"
+    if mean is not None:
+        places = max(3 - math.floor(math.log10(abs(mean))), 0) if mean else 0
+        text = f"{mean:.{places}f}"
+        if deviation is not None:
+            text += f" ± {deviation:.{places}f}"
+    return f"{text} ({failed} diverged)" if failed else text
+
+
+def _figure(experiment: Experiment, plan: Plan, runs: Sequence[Run], paths: Sequence[Path]) -> None:
+    from sgcn.experiments.figures import finish, style
+
+    with style():
+        figure = experiment.draw(runs)
+        finish(figure, experiment.title, plan, runs)
+        for path in paths:
+            temporary = path.with_name(f".{path.name}")
+            # Without a date the same runs give the same file.
+            metadata = {"Date": None} if path.suffix == ".svg" else None
+            figure.savefig(temporary, dpi=130, format=path.suffix[1:], metadata=metadata)
+            os.replace(temporary, path)
+            figure.set_layout_engine("none")  # places were found for the first, and stay
+        import matplotlib.pyplot as plt
+
+        plt.close(figure)

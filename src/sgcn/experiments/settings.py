@@ -1,0 +1,75 @@
+"""The settings of the paper's section on experiments, as configurations of `sgcn train`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sgcn.estimators import make_estimator
+from sgcn.experiments.core import TRAIN, Case, Plan, paper
+from sgcn.experiments.data import Dataset
+
+SAMPLERS: dict[str, dict[str, Any]] = {
+    "exact": {},
+    "vrgcn": {"sizes": 2},
+    "neighbor": {"sizes": 5},
+    "fastgcn": {"sizes": 4096},
+    "ladies": {"sizes": 512},
+    "saint": {"size": 2048},
+}
+#: The paper's rows: estimators of each sampler. `full` samples nothing.
+ROWS: dict[str, tuple[str, ...]] = {
+    "exact": ("sgcn", "sgcn++"),
+    "vrgcn": ("sgcn+", "sgcn++"),
+    "neighbor": ("sgcn", "sgcn+", "sgcn++"),
+    "fastgcn": ("sgcn", "sgcn+", "sgcn++"),
+    "ladies": ("sgcn", "sgcn+", "sgcn++"),
+    "saint": ("sgcn", "sgcn+", "sgcn++"),
+    "full": ("full",),
+}
+#: Rows whose estimator has another name here.
+_OURS = {
+    ("exact", "sgcn++"): "first",
+    ("vrgcn", "sgcn+"): "vrgcn",
+    ("vrgcn", "sgcn++"): "vrgcn++",
+}
+BATCHES = 10  # in an epoch
+
+
+def case(
+    plan: Plan,
+    data: Dataset,
+    sampler: str,
+    estimator: str,
+    *,
+    setting: str = "",
+    at: float | None = None,
+    kinds: tuple[str, ...] = (TRAIN,),
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    **schedule: Any,
+) -> Case:
+    """A row of the paper on ``data``; ``schedule`` changes options of estimators with snapshots."""
+    values: dict[str, Any] = {
+        "data": data.source,
+        "model": {"layers": 2, "widths": plan.width, "activation": "elu", "head": True},
+        "sampler": {"name": "neighbor"},
+        "estimator": {"name": _OURS.get((sampler, estimator), estimator)},
+        "optimizer": {"name": "adam", "lr": 0.01},
+        "training": {
+            "epochs": epochs or plan.epochs,
+            "batches_per_epoch": BATCHES,
+            "batch_size": batch_size or (2048 if sampler == "saint" else 512),
+        },
+    }
+    if sampler != "full":
+        values["sampler"] = {"name": sampler, **SAMPLERS[sampler]}
+        if make_estimator(values["estimator"]["name"]).takes_snapshots:
+            values["estimator"] |= _schedule(data) | schedule
+    return Case(data, sampler, estimator, values, setting, at, kinds)
+
+
+def _schedule(data: Dataset) -> dict[str, Any]:
+    """K = 10, restarts at alpha = beta = 1.1, and large batches where the paper has them."""
+    schedule: dict[str, Any] = {"gap": 10, "restart": "norm", "alpha": 1.1, "beta": 1.1}
+    share = paper()["snapshot_share"].get(data.paper)
+    return schedule if share is None else schedule | {"snapshot_nodes": share}
