@@ -31,9 +31,9 @@ lint: $(STAMP)
 train: $(STAMP)
 	$(BIN)/sgcn compare debian --epochs 2 --force --out runs/compare
 
-## make bench      a short benchmark; writes benchmarks/latest.json
+## make bench      short benchmarks; writes benchmarks/latest.json and docs/speed-table.md
 bench: $(STAMP)
-	$(BIN)/sgcn bench sampling --graph flickr-like --out benchmarks/latest.json
+	$(BIN)/python benchmarks/short.py --out benchmarks/latest.json --table docs/speed-table.md
 
 ## make pictures   redraw the pictures of the docs
 pictures: $(STAMP)

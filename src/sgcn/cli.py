@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from sgcn import __version__
+from sgcn import __version__, compiling
 from sgcn.errors import SgcnError
 
 #: What the user types, and the module of `sgcn.commands` behind it.
@@ -25,6 +25,7 @@ COMMANDS = {
     "variance": "variance",
     "theory": "theory",
     "report": "report",
+    "reproduce": "reproduce",
     "data list": "data_list",
     "data info": "data_info",
     "data split": "data_split",
@@ -38,6 +39,9 @@ COMMANDS = {
     "bench sampling": "bench_sampling",
     "bench data": "bench_data",
     "bench step": "bench_step",
+    "bench convergence": "bench_convergence",
+    "bench scale": "bench_scale",
+    "bench startup": "bench_startup",
 }
 #: The first word of commands of two words.
 GROUPS = {
@@ -98,6 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. (argparse itself exits, with 2 for what it cannot read.)"""
     # torch's and numba's threads take turns; one that spins while it waits costs the other a core.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    compiling.loud = True
     try:
         args = parser().parse_args(argv)
         args.run(args)

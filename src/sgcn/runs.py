@@ -25,6 +25,7 @@ from sgcn.events import JsonLines, Progress, Sink, to_json
 from sgcn.graph import Graph
 from sgcn.nn import Model, make_model
 from sgcn.operators import BlockOperator, Operator, Preaggregated
+from sgcn.optim import light
 from sgcn.rng import Key
 from sgcn.rows import Features
 from sgcn.samplers import make_sampler
@@ -153,7 +154,7 @@ def _train(
 
 def optimizer_of(config: Config, parameters: Any) -> torch.optim.Optimizer:
     chosen = config.optimizer
-    kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    kinds: dict[str, type[torch.optim.Optimizer]] = {
         "adam": torch.optim.Adam,
         "adamw": torch.optim.AdamW,
         "sgd": torch.optim.SGD,
@@ -161,7 +162,7 @@ def optimizer_of(config: Config, parameters: Any) -> torch.optim.Optimizer:
         "adagrad": torch.optim.Adagrad,
     }
     extra = {"momentum": chosen.momentum} if chosen.name in ("sgd", "rmsprop") else {}
-    make = kinds[chosen.name]
+    make: Callable[..., torch.optim.Optimizer] = light(kinds[chosen.name])
     return make(parameters, lr=chosen.lr, weight_decay=chosen.weight_decay, **extra)
 
 

@@ -28,6 +28,7 @@ from sgcn.graph import Graph
 from sgcn.inference import predict
 from sgcn.loader import Loader, Prefetcher
 from sgcn.nn import Model
+from sgcn.optim import light
 from sgcn.options import nearest, whole
 from sgcn.rng import Key, check_seed
 from sgcn.rows import Features
@@ -379,5 +380,6 @@ def make_optimizer(optimizer: Optimizer, model: Model, lr: float) -> torch.optim
             f"small letters{nearest(optimizer, known)}"
         )
     # Every optimiser takes lr, their common base class does not.
-    made: torch.optim.Optimizer = known[optimizer](model.parameters(), lr=lr)  # type: ignore[call-arg]
+    kind = light(known[optimizer])
+    made: torch.optim.Optimizer = kind(model.parameters(), lr=lr)  # type: ignore[call-arg]
     return made

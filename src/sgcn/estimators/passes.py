@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -140,9 +141,30 @@ def _pull(
     targets = [run.weights[name] for name in names] + ([] if leaf is None else [leaf])
     if not targets:  # a first layer without parameters
         return None
-    pulled = torch.autograd.grad(value, targets, flowing, allow_unused=True)
+    if flowing is not None:
+        # torch leaves Function.apply untyped.
+        value = _Weighed.apply(value, flowing)  # type: ignore[no-untyped-call]
+    pulled = torch.autograd.grad(value, targets, allow_unused=True)
     pulled = tuple(
         torch.zeros_like(t) if g is None else g for t, g in zip(targets, pulled, strict=True)
     )
     found.update(zip(names, pulled, strict=False))
     return None if leaf is None else pulled[-1]
+
+
+class _Weighed(torch.autograd.Function):
+    """A number whose gradient by ``value`` is ``flowing``.
+
+    torch.autograd.grad takes ``flowing`` itself, but then loads torch's compiler to look at its
+    shape, which takes longer than the first steps.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, flowing: Tensor) -> Tensor:
+        ctx.save_for_backward(flowing)
+        return value.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        (flowing,) = ctx.saved_tensors
+        return flowing, None

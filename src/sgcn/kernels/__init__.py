@@ -10,6 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sgcn.compiling import announce
+
+announce()
+
 
 class Propagation(NamedTuple):
     """P = diag(row) (A + I) diag(col) as a kernel sees it; ``+ I`` only with ``loops``.
