@@ -73,16 +73,20 @@ class Shape:
     edges: int
 
 
-def step_cost(shapes: Sequence[Shape], widths: Sequence[int], passes: int = 1) -> Cost:
+def step_cost(
+    shapes: Sequence[Shape], widths: Sequence[int], passes: int = 1, *, known: bool = False
+) -> Cost:
     """Forward and backward of ``passes`` runs through layers of ``widths`` (features, hidden
-    widths, classes), each layer in its cheaper order. P X is of a constant: summed once."""
+    widths, classes), each layer in its cheaper order. P X is of a constant: summed once for all
+    passes, or for all steps if it is ``known``."""
     total = Cost()
     for level, (shape, before, after) in enumerate(
         zip(shapes, widths[:-2], widths[1:-1], strict=True)
     ):
         n_dst, n_src = shape.rows, shape.columns
         if level == 0:
-            first = _sparse(shape, before) + _dense(n_dst, before, after, 2) * passes
+            first = _dense(n_dst, before, after, 2) * passes
+            first += Cost() if known else _sparse(shape, before)
             last = (_sparse(shape, after) * 2 + _dense(n_src, before, after, 2)) * passes
         else:
             first = (_sparse(shape, before) * 2 + _dense(n_dst, before, after, 3)) * passes

@@ -204,7 +204,7 @@ class _Contest:
         widths = [graph.x.shape[1], *[WIDTH] * DEPTH, Task.of(graph).classes]
         n = len(graph)
         whole = Shape(n, n, graph.edges + n * graph.self_loops)
-        full = step_cost([whole] * DEPTH, widths)
+        full = step_cost([whole] * DEPTH, widths, known=True)
         seeds, key = self._steps(0, 1)[0]
         plain = make_sampler("neighbor").sample(graph, seeds, key, DEPTH)
         reduced = self.sampler.sample(graph, seeds, key, DEPTH)

@@ -1,0 +1,85 @@
+"""P H and P^T G of the whole graph: our kernel, torch's CSR product, and the bandwidth bound.
+
+    python benchmarks/product.py --graph flickr-like reddit-like --threads 1 2 --out product.json
+
+256 columns. Backward is the gradient by H through autograd. The bound counts every row that an edge
+reads as coming from memory, at the bandwidth measured in the same round. A round times everyone
+once; medians over rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numba
+import torch
+
+from sgcn.bench.bound import Machine
+from sgcn.bench.contestants import _tensor
+from sgcn.data import load
+from sgcn.operators import GraphOperator
+
+
+def seconds(run) -> float:
+    start = perf_counter()
+    run()
+    return perf_counter() - start
+
+
+def measure(name: str, threads: list[int], rounds: int, width: int) -> dict[str, float]:
+    graph = load(name, features=False)
+    operator, matrix = GraphOperator(graph), _tensor(graph.matrix())
+    generator = torch.Generator().manual_seed(0)
+    h = torch.randn(len(graph), width, generator=generator).requires_grad_()
+    g = torch.randn(len(graph), width, generator=generator)
+    moved = 4.0 * ((graph.edges + len(graph)) * (width + 1) + len(graph) * width)
+    ways = {"sgcn": lambda: operator.aggregate(h), "torch": lambda: matrix @ h}
+    ratios = {}
+    for number in threads:
+        torch.set_num_threads(number)
+        numba.set_num_threads(number)
+        taken = {(who, what): [] for who in ways for what in ("forward", "backward")}
+        bounds = []
+        for step in range(rounds + 1):
+            bound = moved / Machine.measured().bandwidth
+            for who, way in ways.items():
+                start = perf_counter()
+                out = way()
+                forward = perf_counter() - start
+                backward = seconds(lambda out=out: torch.autograd.grad(out, h, g))
+                if step:  # the first round warms up
+                    taken[who, "forward"].append(forward)
+                    taken[who, "backward"].append(backward)
+            bounds += [bound] if step else []
+        for what in ("forward", "backward"):
+            ours, theirs = (median(taken[who, what]) for who in ("sgcn", "torch"))
+            key = f"{name}/{number}/{what}"
+            ratios |= {f"{key}/torch": theirs / ours, f"{key}/bound": ours / median(bounds)}
+            print(f"{key:<28}{ours:>9.3f} s{theirs / ours:>8.2f}x torch"
+                  f"{ours / median(bounds):>8.2f} of the bound", flush=True)  # fmt: skip
+    return ratios
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graph", nargs="+", default=["flickr-like", "reddit-like"])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")  # torch calls its CSR tensors a beta
+    found = {}
+    for name in args.graph:
+        found |= measure(name, args.threads, args.rounds, args.width)
+    if args.out:
+        args.out.write_text(json.dumps({"ratios": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
