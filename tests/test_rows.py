@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from sgcn.buffers import Pool
@@ -117,3 +118,18 @@ def test_the_pool_lets_go():
     held = pool.take(6000, 500)  # none of them fits
     assert len(pool._kept) == Pool.free
     assert held.shape == (6000, 500)
+
+
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 70, 128])
+def test_products_of_sparse_rows_at_every_width(width):
+    """Stripes of lanes and what is left beside them; ids repeat, and some rows are empty."""
+    rng = np.random.default_rng(width)
+    x = sp.random_array((40, 9), density=0.2, rng=rng, dtype=np.float32, format="csr")
+    ids = torch.from_numpy(rng.integers(0, 40, 25).astype(np.int32))
+    w = torch.from_numpy(rng.normal(size=(9, width)).astype(np.float32)).requires_grad_()
+    g = torch.from_numpy(rng.normal(size=(25, width)).astype(np.float32))
+    dense = torch.from_numpy(x.toarray()[ids.numpy()])
+    out = Features.of(x).rows(ids) @ w
+    torch.testing.assert_close(out, dense @ w, rtol=1e-5, atol=1e-6)
+    (by_w,) = torch.autograd.grad(out, w, g)
+    torch.testing.assert_close(by_w, dense.T @ g, rtol=1e-5, atol=1e-5)

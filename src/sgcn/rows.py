@@ -121,7 +121,6 @@ class _SparseTimes(torch.autograd.Function):
             rows.ids.numpy(),
             g.contiguous().numpy(),
             out.numpy(),
-            torch.get_num_threads(),
         )
         return out, None
 

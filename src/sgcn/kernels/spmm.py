@@ -192,34 +192,46 @@ def transpose(indptr: Any, indices: Any, weights: Any, columns: int) -> Any:
 @njit(nogil=True, cache=True, parallel=True)
 def sparse_rows_times(indptr: Any, indices: Any, data: Any, ids: Any, w: Any, out: Any) -> None:
     """out = X[ids] w for sparse feature rows X."""
+    width = out.shape[1]
+    striped = width - width % LANES
+    source, target = w.reshape(-1), out.reshape(-1)
     for k in prange(len(ids)):
-        acc = out[k]
-        acc[:] = 0.0
-        i = ids[k]
-        for e in range(indptr[i], indptr[i + 1]):
-            value = data[e]
-            row = w[indices[e]]
-            for f in range(len(acc)):
-                acc[f] += value * row[f]
+        lo, hi = indptr[ids[k]], indptr[ids[k] + 1]
+        for f in range(0, striped, LANES):
+            total = zeros()
+            for e in range(lo, hi):
+                row = load(source, np.int64(indices[e]) * width + f)
+                total = add(total, scale(data[e], row))
+            store(target, k * width + f, total)
+        rest = out[k, striped:]
+        rest[:] = 0.0
+        for e in range(lo, hi):
+            for f in range(len(rest)):
+                rest[f] += data[e] * w[indices[e], striped + f]
 
 
 @njit(nogil=True, cache=True, parallel=True)
 def sparse_rows_times_transposed(
-    indptr: Any, indices: Any, data: Any, ids: Any, g: Any, out: Any, pieces: int
+    indptr: Any, indices: Any, data: Any, ids: Any, g: Any, out: Any
 ) -> None:
     """out = X[ids]^T g; threads split the columns of g, so that no two write to one place."""
     width = g.shape[1]
+    stripes = width // LANES
+    source, target = g.reshape(-1), out.reshape(-1)
     out[:] = 0.0
-    for piece in prange(pieces):
-        lo, hi = piece * width // pieces, (piece + 1) * width // pieces
+    for stripe in prange(stripes + 1):
+        first = stripe * LANES
         for k in range(len(ids)):
-            i = ids[k]
-            row = g[k]
-            for e in range(indptr[i], indptr[i + 1]):
-                value = data[e]
-                acc = out[indices[e]]
-                for f in range(lo, hi):
-                    acc[f] += value * row[f]
+            lo, hi = indptr[ids[k]], indptr[ids[k] + 1]
+            if stripe < stripes:
+                row = load(source, k * width + first)
+                for e in range(lo, hi):
+                    at = np.int64(indices[e]) * width + first
+                    store(target, at, add(load(target, at), scale(data[e], row)))
+            else:
+                for e in range(lo, hi):
+                    for f in range(first, width):
+                        out[indices[e], f] += data[e] * g[k, f]
 
 
 @njit(nogil=True, cache=True)
