@@ -83,16 +83,16 @@ def run(
 
 
 def table(lines: list[dict]) -> str:
-    """Means over seeds of error / loss / F1 / snapshots; a row a sampler, a column an estimator."""
-    out = ["gradient error / training loss / validation F1 / snapshots; mean over the seeds"]
+    """Markdown: means over seeds of error / loss / F1; a row a sampler, a column an estimator."""
+    out = ["Gradient error (geometric mean) / training loss / validation F1; means over the seeds."]
     for graph in dict.fromkeys(line["graph"] for line in lines):
-        out += ["", f"{graph:<10}" + "".join(f"{name:>33}" for name in ESTIMATORS)]
+        out += ["", f"| {graph} | {' | '.join(ESTIMATORS)} | seeds |", "|---" * 10 + "|"]
         for sampler in SAMPLERS:
-            cells = [
-                cell([v for v in lines if (v["graph"], v["sampler"], v["estimator"]) == case])
-                for case in ((graph, sampler, name) for name in ESTIMATORS)
-            ]
-            out += [f"{sampler:<10}" + "".join(f"{text:>33}" for text in cells)] * any(cells)
+            row = [v for v in lines if (v["graph"], v["sampler"]) == (graph, sampler)]
+            cells = [cell([v for v in row if v["estimator"] == name]) for name in ESTIMATORS]
+            seeds = {line["seed"] for line in row if line["estimator"] != "full"}
+            if any(cells):
+                out.append(f"| {sampler} | {' | '.join(cells)} | {len(seeds)} |")
     return "\n".join(out)
 
 
@@ -102,8 +102,8 @@ def cell(runs: list[dict]) -> str:
     if any("failed" in run for run in runs):
         return "failed"
     error = np.exp(np.mean([np.log(max(run["error"], 1e-9)) for run in runs]))
-    loss, f1, snapshots = (np.mean([run[k] for run in runs]) for k in ("loss", "f1", "snapshots"))
-    return f"{error:.2g} / {loss:.4f} / {f1:.3f} / {snapshots:.0f}"
+    loss, f1 = (np.mean([run[k] for run in runs]) for k in ("loss", "f1"))
+    return f"{error if error > 1e-8 else 0:.2g} / {loss:.4f} / {f1:.3f}"
 
 
 def main() -> None:
