@@ -64,7 +64,7 @@ class _Product(torch.autograd.Function):
 
 def times(matrix: Matrix, h: Tensor) -> Tensor:
     # torch leaves Function.apply untyped.
-    product: Tensor = _Product.apply(h, matrix)  # type: ignore[no-untyped-call]
+    product: Tensor = _Product.apply(h, matrix)  # type: ignore[no-untyped-call]  # torch's
     return product
 
 

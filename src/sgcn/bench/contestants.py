@@ -171,7 +171,7 @@ class PyG(_Peer):
         self.optimizer = torch.optim.Adam(self.weights.values(), lr=0.01)
         matrix = graph.matrix()
         rows = np.repeat(np.arange(len(graph)), np.diff(matrix.indptr))
-        self.edges = self._edges(matrix.indices, rows, matrix.data, len(graph))
+        self.edges = pyg_edges(matrix.indices, rows, matrix.data, len(graph), csr=csr)
 
     def full(self) -> float:
         return self.descend(self._logits(self.x, self.edges)[self.train], self.train)
@@ -179,22 +179,24 @@ class PyG(_Peer):
     def minibatch(self, seeds: Int32, key: Key) -> float:
         batch = self.draw(seeds, key)
         x = self.x.index_select(0, torch.from_numpy(batch.inputs))
-        edges = self._edges(*subgraph(batch), len(batch.inputs))
+        edges = pyg_edges(*subgraph(batch), len(batch.inputs), csr=self.csr)
         logits = self._logits(x, edges).index_select(0, torch.from_numpy(_seed_places(batch)))
         return self.descend(logits, torch.from_numpy(batch.nodes).long())
-
-    def _edges(self, src: Any, dst: Any, weights: Any, nodes: int) -> tuple[Any, Any]:
-        if not self.csr:
-            index = torch.from_numpy(np.stack([src, dst]).astype(np.int64))
-            return index, torch.from_numpy(weights)
-        order = np.lexsort((src, dst))
-        indptr = np.searchsorted(dst[order], np.arange(nodes + 1))
-        return _csr(indptr, src[order], weights[order], (nodes, nodes)), None
 
     def _logits(self, h: Tensor, edges: tuple[Any, Any]) -> Tensor:
         for layer in self.layers:
             h = elu(layer(h, *edges))
         return self.head(h)
+
+
+def pyg_edges(src: Any, dst: Any, values: Any, nodes: int, *, csr: bool) -> tuple[Any, Any]:
+    """Edges as PyG's layers take them: a list and its weights, or a CSR tensor and None."""
+    if not csr:
+        index = torch.from_numpy(np.stack([src, dst]).astype(np.int64))
+        return index, torch.from_numpy(values)
+    order = np.lexsort((src, dst))
+    indptr = np.searchsorted(dst[order], np.arange(nodes + 1))
+    return _csr(indptr, src[order], values[order], (nodes, nodes)), None
 
 
 def subgraph(batch: Batch) -> tuple[Any, Any, Any]:

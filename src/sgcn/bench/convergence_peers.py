@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import elu
 
-from sgcn.bench.contestants import subgraph
+from sgcn.bench.contestants import pyg_edges, subgraph
 from sgcn.graph import Graph
 from sgcn.loader import Loader
 from sgcn.nn import Model
@@ -99,7 +99,7 @@ class Trainer:
         matrix = self.graph.matrix()
         rows = np.repeat(np.arange(len(self.graph)), np.diff(matrix.indptr))
         values = matrix.data.astype(np.float32)
-        edges = self._edges(matrix.indices, rows, values, len(self.graph))
+        edges = pyg_edges(matrix.indices, rows, values, len(self.graph), csr=self.csr)
         return self.x, *edges, self.train, self.train
 
     def batches(self, batch_size: int, seed: int) -> Iterator[PyGBatch]:
@@ -117,7 +117,7 @@ class Trainer:
                 lower, upper = batch.blocks
                 yield (
                     self.x.index_select(0, torch.from_numpy(batch.inputs)),
-                    *self._edges(*subgraph(batch), len(batch.inputs)),
+                    *pyg_edges(*subgraph(batch), len(batch.inputs), csr=self.csr),
                     torch.from_numpy(lower.dst_in_src[upper.dst_in_src]),
                     torch.from_numpy(batch.nodes).long(),
                 )
@@ -143,27 +143,12 @@ class Trainer:
                     src, dst = edges.numpy()
                     yield (
                         batch.x,
-                        *self._edges(src, dst, values.numpy(), batch.num_nodes),
+                        *pyg_edges(src, dst, values.numpy(), batch.num_nodes, csr=self.csr),
                         torch.arange(batch.batch_size),
                         batch.n_id[: batch.batch_size],
                     )
 
         return drawn()
-
-    def _edges(self, src: Any, dst: Any, values: Any, nodes: int) -> tuple[Any, Any]:
-        if not self.csr:
-            index = torch.from_numpy(np.stack([src, dst]).astype(np.int64))
-            return index, torch.from_numpy(values)
-        order = np.lexsort((src, dst))
-        indptr = np.searchsorted(dst[order], np.arange(nodes + 1))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch calls its CSR tensors a beta
-            return torch.sparse_csr_tensor(
-                torch.from_numpy(indptr.astype(np.int64)),
-                torch.from_numpy(src[order].astype(np.int64)),
-                torch.from_numpy(values[order]),
-                (nodes, nodes),
-            ), None
 
 
 def features(graph: Graph) -> Tensor:

@@ -75,6 +75,10 @@ def setting(run: Run) -> str:
     return run.case.setting
 
 
+def graph_and_estimator(run: Run) -> str:
+    return f"{run.case.data.title}, {run.case.estimator}"
+
+
 def colours(names: Sequence[str]) -> dict[str, str]:
     """Estimators have their own colour; anything else goes from light to dark in its order."""
     if all(name in COLOURS for name in names):

@@ -38,12 +38,9 @@ def cases(plan: Plan, data: Dataset) -> list[Case]:
 
 
 def draw(runs: Sequence[Run]) -> Any:
-    from sgcn.experiments.figures import curves, setting
+    from sgcn.experiments.figures import curves, graph_and_estimator, setting
 
-    return curves(
-        runs, CURVES, series=setting,
-        row=lambda run: f"{run.case.data.title}, {run.case.estimator}",
-    )  # fmt: skip
+    return curves(runs, CURVES, series=setting, row=graph_and_estimator)
 
 
 EXPERIMENT = Experiment(
