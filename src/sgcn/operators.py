@@ -222,9 +222,7 @@ class GraphOperator(Operator):
             parts = tuple(torch.from_numpy(part) for part in parts)
             return _device_product(parts, (self.shape[1], self.shape[0]), g)
         out = empty(self.shape[1], g.shape[1])
-        kernels.propagate(
-            indptr, indices, values, p.col, p.row, p.loops, 0, g.numpy(), out.numpy()
-        )
+        kernels.propagate(indptr, indices, values, p.col, p.row, p.loops, 0, g.numpy(), out.numpy())
         return out
 
 

@@ -1,6 +1,6 @@
 """`fit`: the training loop. Start reading here.
 
-    seeds -> sampler -> batch -> estimator -> gradient -> optimiser step -> history write -> events
+seeds -> sampler -> batch -> estimator -> gradient -> optimiser step -> history write -> events
 """
 
 from __future__ import annotations

@@ -35,9 +35,7 @@ class Machine:
             middle = time.perf_counter()
             target.copy_(source)
             end = time.perf_counter()
-        return Machine(
-            2 * size**3 / (middle - start), 2 * _FLOAT * len(source) / (end - middle)
-        )
+        return Machine(2 * size**3 / (middle - start), 2 * _FLOAT * len(source) / (end - middle))
 
     @staticmethod
     def median(found: Sequence[Machine]) -> Machine:

@@ -289,9 +289,7 @@ class Published(_Peer):
 
         _, _, reference, stale = run(self.previous, None)
         loss, zs, _, live = run(self.weights, reference)
-        self.gradient = [
-            g + (a - b) for g, a, b in zip(self.gradient, live, stale, strict=True)
-        ]
+        self.gradient = [g + (a - b) for g, a, b in zip(self.gradient, live, stale, strict=True)]
         self._descend()
         for table, of, z in zip(tables, rows, zs, strict=True):
             table[of] = z.detach()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from sgcn.samplers import NodeSet, Sampler, make_sampler
 
 DEPTH = baselines.DEPTH
 _BURST = 0.02  # seconds: fast samplers are timed over several batches in a row
-_EPOCHS = 7  # of a quarter of a second or less, for each number of prefetch threads
+_EPOCHS = 9  # of a fifth of a second, for each number of prefetch threads
 _SEEDS = 1 << 34  # the stream of the benchmark's seeds: a number that no layer of a sample has
 
 
@@ -144,11 +145,11 @@ def measure(
             for contest in made:
                 for kind in contest.runs:
                     _time(contest, kind, seeds, 100 * step)
-        for sampler in _progress(samplers, f"{label}: prefetching"):
-            scaling = _scaling(graph, pool, CASES[sampler].sampler, batch_size, threads, seed)
-            prefetch |= {f"{label}/{sampler}/threads{n}": x for n, x in scaling.items()}
-        machine = machine_scaling(threads)
-        prefetch |= {f"{label}/(machine)/threads{n}": x for n, x in machine.items()}
+        timed: dict[str, _Timed] = {
+            name: _loading(graph, pool, CASES[name].sampler, batch_size, seed) for name in samplers
+        }
+        scaling = _scaling(timed | {"(machine)": _reading(graph)}, threads, f"{label}: prefetching")
+        prefetch |= {f"{label}/{key}": x for key, x in scaling.items()}
         contests += made
     bandwidth = memory_bandwidth()
     return {
@@ -260,17 +261,14 @@ def _time(contest: Contest, kind: str, seeds: list[Int32], step: int) -> None:
     contest.edges[kind] = round(float(np.mean(edges)))
 
 
-def _scaling(
-    graph: Graph,
-    pool: NodeSet,
-    sampler: Sampler,
-    batch_size: int,
-    threads: list[int],
-    seed: int,
-) -> dict[int, float]:
-    """Batches per second through a `Loader`, over those with the first number of threads."""
+#: Seconds that so many threads need for a unit of work, in a given epoch.
+_Timed = Callable[[int, int], float]
 
-    def seconds(number: int, steps: int, epoch: int) -> float:
+
+def _loading(graph: Graph, pool: NodeSet, sampler: Sampler, batch_size: int, seed: int) -> _Timed:
+    """Times batches through a `Loader`."""
+
+    def seconds(threads: int, epoch: int, steps: int) -> float:
         loader = Loader(
             graph,
             pool.ids,
@@ -278,7 +276,7 @@ def _scaling(
             batch_size=batch_size,
             depth=DEPTH,
             seed=seed,
-            threads=number,
+            threads=threads,
             batches_per_epoch=steps,
         )
         start = time.perf_counter()
@@ -286,40 +284,51 @@ def _scaling(
             pass
         return time.perf_counter() - start
 
-    steps = int(np.clip(0.25 * 8 / seconds(threads[0], 8, 0), 8, 400))
-    taken: dict[int, list[float]] = {number: [] for number in threads}
-    for epoch in range(_EPOCHS):
-        for number in threads:
-            taken[number].append(seconds(number, steps, epoch))
-    unit = np.array(taken[threads[0]])
-    return {number: float(np.median(unit / taken[number])) for number in threads[1:]}
+    steps = int(np.clip(0.2 * 8 / seconds(1, 0, 8), 8, 400))
+    return partial(seconds, steps=steps)
 
 
 @njit(nogil=True, cache=True)
-def _spin(turns: int) -> Any:
-    """Work that touches no memory."""
-    state = np.uint64(turns)
+def _read(table: Any, turns: int) -> Any:
+    """The sum of ``turns`` entries of ``table``, here and there, no read waiting for another."""
+    state, total = np.uint64(turns), 0
     for _ in range(turns):
         state ^= state << np.uint64(13)
         state ^= state >> np.uint64(7)
         state ^= state << np.uint64(17)
-    return state
+        total += table[state % np.uint64(len(table))]
+    return total
 
 
-def machine_scaling(threads: list[int]) -> dict[int, float]:
-    """What the machine has to give: compiled loops that share nothing, as `_scaling` measures."""
+def _reading(graph: Graph) -> _Timed:
+    """Times loops that read the graph's edges here and there: what the machine has to give."""
 
-    def seconds(number: int) -> float:
-        """Time of one loop, when so many run at a time."""
-        with ThreadPoolExecutor(number) as pool:
+    def seconds(threads: int, epoch: int) -> float:
+        with ThreadPoolExecutor(threads) as pool:
             start = time.perf_counter()
-            list(pool.map(_spin, [20_000_000] * 2 * number))
-            return (time.perf_counter() - start) / (2 * number)
+            list(pool.map(partial(_read, graph.indices), [4_000_000] * 2 * threads))
+            return (time.perf_counter() - start) / threads
 
-    _spin(1)
-    taken = [[seconds(max(number, 1)) for number in threads] for _ in range(_EPOCHS)]
-    unit, *others = np.median(taken, axis=0)
-    return {number: float(unit / x) for number, x in zip(threads[1:], others, strict=True)}
+    seconds(1, 0)
+    return seconds
+
+
+def _scaling(timed: dict[str, _Timed], threads: list[int], what: str) -> dict[str, float]:
+    """How many times as fast each is as with the first number of threads.
+
+    Interleaved: a core that is taken away for a while meets every one of them.
+    """
+    taken: dict[str, list[list[float]]] = {name: [] for name in timed}
+    for epoch in _progress(range(_EPOCHS), what):
+        for name, seconds in timed.items():
+            taken[name].append([seconds(number, epoch) for number in threads])
+    ratios = {name: np.array(rounds) for name, rounds in taken.items()}
+    return {
+        f"{name}/threads{number}": float(np.median(ratios[name][:, 0] / ratios[name][:, k]))
+        for name in timed
+        for k, number in enumerate(threads)
+        if k > 0
+    }
 
 
 def memory_bandwidth(megabytes: int = 256) -> float:
@@ -361,7 +370,9 @@ def table(report: dict[str, Any]) -> str:
         unit = report["threads"][0]
         lines += ["", f"batches per second through a Loader, over {unit} thread(s):"]
         lines += [f"  {key:<40}{x:>6.2f}" for key, x in report["prefetch"].items()]
-        lines += ["(machine): compiled loops that share nothing, right after"]
+        lines += [
+            "(machine): compiled loops that only read the graph here and there, in the same rounds"
+        ]
     return "\n".join(lines)
 
 

@@ -89,4 +89,3 @@ def values_of(args: argparse.Namespace) -> dict[str, Any]:
             table[key] = value
     put(values, args.set)
     return values
-

@@ -55,8 +55,7 @@ def download(name: str, out: Path, *, limit: int = LIMIT) -> Path:
         if not reachable:
             hosts = sorted({urllib.parse.urlsplit(u).netloc for f in wanted for u in f.urls})
             raise SgcnError(
-                f"{', '.join(hosts)} cannot be reached, expected a network: "
-                f"{_by_hand(name, graph)}"
+                f"{', '.join(hosts)} cannot be reached, expected a network: {_by_hand(name, graph)}"
             )
         with _writing(out):
             out.mkdir(parents=True, exist_ok=True)

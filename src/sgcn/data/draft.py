@@ -56,9 +56,7 @@ def progress(what: str, unit: str, total: int | None = None) -> Iterator[Callabl
         return
     from tqdm import tqdm
 
-    with tqdm(
-        total=total, desc=what, unit=unit, unit_scale=True, leave=False, delay=DELAY
-    ) as bar:
+    with tqdm(total=total, desc=what, unit=unit, unit_scale=True, leave=False, delay=DELAY) as bar:
         yield bar.update
 
 

@@ -74,9 +74,7 @@ def moments(
     return origin + mean, scale
 
 
-def standardised(
-    parts: Iterable[Any], shift: Any, scale: Any
-) -> Iterator[npt.NDArray[np.float32]]:
+def standardised(parts: Iterable[Any], shift: Any, scale: Any) -> Iterator[npt.NDArray[np.float32]]:
     """The rows as they pass; the memory of one part serves all of them."""
     out = np.empty((0, len(shift)), np.float32)
     for part in parts:

@@ -512,9 +512,7 @@ def ladies_block(
         )
     else:
         factor = np.ones(len(src), np.float32)
-    indptr, indices, weights, dst_in_src = restricted_block(
-        p, rows, src, factor, member, position
-    )
+    indptr, indices, weights, dst_in_src = restricted_block(p, rows, src, factor, member, position)
     if total >= 0.0:
         weigh_draws(indptr, indices, weights, counts, size, total, p.loops)
     return indptr, indices, weights, src, dst_in_src

@@ -193,9 +193,7 @@ def _with_draws(
     return _int32(first + found), _float32([1.0] * len(first) + factor)
 
 
-def _draws(
-    law: dict[int, float], size: int, stream: int, stratified: bool = False
-) -> list[int]:
+def _draws(law: dict[int, float], size: int, stream: int, stratified: bool = False) -> list[int]:
     """``size`` draws by inversion of the summed law: independent, or one in each of equal parts."""
     nodes = [j for j, mass in law.items() if mass > 0]
     if not nodes:
@@ -704,9 +702,7 @@ def spmm(indptr: Array, indices: Array, weights: Array, h: Array) -> Array:
     return out
 
 
-def spmm_gather(
-    indptr: Array, indices: Array, weights: Array, ids: Array, table: Array
-) -> Array:
+def spmm_gather(indptr: Array, indices: Array, weights: Array, ids: Array, table: Array) -> Array:
     return spmm(indptr, indices, weights, table[ids])
 
 

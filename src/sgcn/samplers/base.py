@@ -222,4 +222,3 @@ def checked_nodes(ids: Any, nodes: int) -> Int32:
         worst = ids.min() if ids.min() < 0 else ids.max()
         raise SgcnError(f"seeds hold node {worst}, expected ids from 0 to {nodes - 1}")
     return np.ascontiguousarray(ids, dtype=np.int32)
-

@@ -56,6 +56,4 @@ def read_source(folder: Path, name: str) -> Source:
             raise SgcnError(
                 f"{path} cannot be read, expected a whole file: fetch it again ({error})"
             ) from None
-    raise SgcnError(
-        f"{folder} has no {name}, expected this file, plain or as .gz, .xz or .bz2"
-    )
+    raise SgcnError(f"{folder} has no {name}, expected this file, plain or as .gz, .xz or .bz2")

@@ -42,5 +42,3 @@ def folder(source: Path, what: str) -> Path:
     if not source.is_dir():
         raise SgcnError(f"{source} is not a folder, expected {what}")
     return source
-
-

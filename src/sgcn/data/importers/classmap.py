@@ -51,9 +51,7 @@ def _nodes(keys: list[str], path: Path, n: int, nodes_of: Nodes) -> npt.NDArray[
         raise SgcnError(f"{path} labels {name[:40]!r}, expected a node of the graph") from None
     bad = (nodes < 0) | (nodes >= n)
     if bad.any():
-        raise SgcnError(
-            f"{path} labels node {nodes[bad.argmax()]}, expected ids from 0 to {n - 1}"
-        )
+        raise SgcnError(f"{path} labels node {nodes[bad.argmax()]}, expected ids from 0 to {n - 1}")
     return nodes
 
 

@@ -77,14 +77,10 @@ class EdgeList(Beside):
         edges = checked_edges(((src, dst),), n, place)
         most = max(int(np.max(ends)) for ends in (edges if n else _closed(edges, least, place)))
         with about(table.path):
-            return Graph.from_edges(
-                src, dst, weights, nodes=n or most + 1, directed=self.directed
-            )
+            return Graph.from_edges(src, dst, weights, nodes=n or most + 1, directed=self.directed)
 
 
-def _closed(
-    edges: Iterator[tuple[Any, Any]], least: int, place: str
-) -> Iterator[tuple[Any, Any]]:
+def _closed(edges: Iterator[tuple[Any, Any]], least: int, place: str) -> Iterator[tuple[Any, Any]]:
     """Edges as they pass; behind them a loop at the last of at least ``least`` nodes.
 
     A graph drops loops, so that this one only says how many nodes there are.

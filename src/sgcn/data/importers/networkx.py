@@ -56,9 +56,7 @@ class NetworkX(Importer):
             del number  # so that it is let go when the last edge is read
             return draft.finish(draft.edges(edges, n, directed=directed))
         links = [link for some in listed(source, LINKS) for link in some]
-        graph = _weighted(
-            ends_of(links, source), links, self.weight, number, directed, str(source)
-        )
+        graph = _weighted(ends_of(links, source), links, self.weight, number, directed, str(source))
         return draft.finish(graph)
 
 
@@ -198,9 +196,7 @@ def _weighted(
     src, dst = (_numbers(side, number, place) for side in ends)
     weights = _array([link[weight] for link in links], f"{weight} of the edges in {place}")
     with about(Path(place)):
-        return Graph.from_edges(
-            src, dst, weights, nodes=len(number), directed=directed, **options
-        )
+        return Graph.from_edges(src, dst, weights, nodes=len(number), directed=directed, **options)
 
 
 def _plain(word: Any) -> Any:

@@ -141,5 +141,3 @@ def npy_shape(path: Path, what: str) -> tuple[int, ...]:
         warnings.simplefilter("ignore")  # about headers of Python 2, which are read all the same
         shape: tuple[int, ...] = np.load(path, mmap_mode="r", allow_pickle=False).shape
     return shape
-
-

@@ -21,9 +21,7 @@ NAMES = {
     "validation": ("val", "valid", "validation", "va"),
     "test": ("test", "testing", "te"),
 }
-_PART: dict[Any, int] = {
-    word: part for part, words in enumerate(NAMES.values()) for word in words
-}
+_PART: dict[Any, int] = {word: part for part, words in enumerate(NAMES.values()) for word in words}
 
 
 def whole_numbers(values: list[Any]) -> npt.NDArray[Any] | None:
