@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -68,6 +72,22 @@ def test_kernel_threads_do_not_matter():
     finally:
         torch.set_num_threads(before)
     assert weights(one) == weights(two)
+
+
+def test_the_threads_of_torch_are_the_users():
+    """In a process of its own: numba's threads start once, and reset those of torch."""
+    program = """
+        import torch
+        torch.set_num_threads(1)
+        from sgcn import fit, make_model
+        from sgcn.data import load
+        graph = load("synthetic:nodes=200,degree=3,features=4,classes=3")
+        fit(make_model(4, 3, widths=4, seed=0), graph, epochs=1)
+        raise SystemExit(torch.get_num_threads() != 1)
+    """
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", dedent(program)], env=environment, check=False)
+    assert done.returncode == 0
 
 
 def test_seeds_differ():
