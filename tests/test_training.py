@@ -79,6 +79,7 @@ def test_the_threads_of_torch_are_the_users():
     program = """
         import torch
         torch.set_num_threads(1)
+        assert torch.get_num_threads() == 1
         from sgcn import fit, make_model
         from sgcn.data import load
         graph = load("synthetic:nodes=200,degree=3,features=4,classes=3")

@@ -146,9 +146,7 @@ class _Run:
             task = dataclasses.replace(task, labels=task.labels[torch.from_numpy(seen)])
             train = split_nodes(home, 0)
         most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # numba sets it late
-        threads_of_torch = torch.get_num_threads()
-        numba.set_num_threads(min(threads_of_torch, most))
-        torch.set_num_threads(threads_of_torch)  # numba's first threads reset those of torch
+        numba.set_num_threads(min(torch.get_num_threads(), most))
         self.engine = Engine(
             estimator, model, home, task, train, sampler,
             seed=seed, preaggregate=preaggregate, scratch=state,

@@ -5,14 +5,31 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from sgcn.compiling import announce
 
 announce()
+
+
+def _start_threads() -> None:
+    """Start numba's threads here, and leave those of torch as the user set them.
+
+    Both count on the same OpenMP, and numba's start would set torch's number to its own.
+    """
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else None
+    numba.get_num_threads()
+    if torch:
+        torch.set_num_threads(threads)
+
+
+_start_threads()
 
 
 class Propagation(NamedTuple):
