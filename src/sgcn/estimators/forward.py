@@ -116,7 +116,8 @@ def _squares(rows: Tensor) -> Tensor:
 class _Corrected(_History):
     """Z[R] = Z_old[R] + f(M, H; W) - f(M, H_old; W_old), with H_old = act(Z_old).
 
-    The second f is what a stale pass at W_old computes anyway: if one ran, its value is used.
+    The second f is what a stale pass at W_old computes anyway: if one ran, its value is used. A
+    layer whose aggregation was computed beforehand is exact, and nothing is corrected there.
     """
 
     old_weights: Weights
@@ -127,6 +128,10 @@ class _Corrected(_History):
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
         out = plain_layer(step, weights, level, h)
+        valid = self.valid[level]
+        exact = step.operators[level].precomputed
+        if exact and not self.moves and valid is None:
+            return out  # and the table has what the old weights make of these rows
         if weights is self.old_weights and level not in self.reference:
             self.reference[level] = out.detach()
         if level not in self.reference:
@@ -135,7 +140,11 @@ class _Corrected(_History):
                 if level > 0:  # a leaf like that of the live pass: layers take the same road for it
                     h_old = self.h_old(level - 1).detach().requires_grad_()
                 self.reference[level] = plain_layer(step, self.old_weights, level, h_old)
-        valid = self.valid[level]
+        if exact:
+            self.old[level] = self.reference[level]
+            self._h_old.pop(level, None)
+            self._moves[level] = 0.0
+            return out
         if valid is not None:  # a row without a history is what the old weights make of it
             self.old[level] = torch.where(valid, self.old[level], self.reference[level])
             self._h_old.pop(level, None)
