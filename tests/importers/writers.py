@@ -66,7 +66,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_gz(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    path.write_bytes(gzip.compress(text.encode(), 1, mtime=0))
 
 
 def csv(rows: Any) -> str:

@@ -40,8 +40,8 @@ from sgcn.task import Task, split_nodes, train_nodes
 #: What takes part by default: PyG, the exact gradient, plain sampling, and the corrected rules.
 CONTESTANTS = (
     "pyg-full", "pyg-minibatch", "full", *(f"sgcn/{name}" for name in SAMPLERS),
-    "sgcn++/neighbor", "sgcn++/ladies",
-    "anchored/neighbor", "anchored/ladies", "anchored/neighbor+pre",
+    "sgcn++/neighbor", "sgcn++/ladies", "anchored/neighbor", "anchored/ladies",
+    "anchored++/neighbor", "sgcn/neighbor+pre", "anchored++/neighbor+pre",
 )  # fmt: skip
 BELOW = 0.005  # the target, under the F1 of the full-batch runs
 _RUNS = "sgcn.bench.convergence_runs"

@@ -35,7 +35,7 @@ _LOOK = 0.04
 _SLACK = 0.25
 #: A run has settled if the last part of its time raised the best F1 by less than this.
 _SETTLED, _LAST = 0.001, 0.4
-_LEAST_STEPS = {True: 100, False: 1000}  # on the whole graph, on batches: before it may settle
+_LEAST_STEPS = {True: 300, False: 1000}  # on the whole graph, on batches: before it may settle
 _REHEARSAL = 3
 
 

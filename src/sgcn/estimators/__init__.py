@@ -66,6 +66,8 @@ ESTIMATORS: dict[str, dict[str, Any]] = {
     "vrgcn": {"forward": "vrgcn", "gradient": "plain"},
     "vrgcn++": {"forward": "vrgcn", "gradient": "recursive"},
     "anchored": {"forward": "anchored", "gradient": "recursive"},
+    # Nothing builds up between snapshots, so none of them has to come early.
+    "anchored++": {"forward": "anchored", "gradient": "anchored", "restart": "none"},
 }
 
 
