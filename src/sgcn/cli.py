@@ -45,7 +45,7 @@ COMMANDS = {
 }
 #: The first word of commands of two words.
 GROUPS = {
-    "data": "Look at graphs and build them.",
+    "data": "Look at graphs, bring your own, and change or hand on what is in them.",
     "bench": "Measure speed.",
 }
 _DESCRIPTION = """\

@@ -90,7 +90,7 @@ def at_the_anchor(name: str, weighting: str, rule: str):
     def gradient(batch):
         step = engine._batch_step(batch, Key(0))
         engine.forward_rule.begin(step, engine.previous, engine.anchor)
-        return backward([forward(step, engine.anchor, engine.forward_rule.layer)])[0][0]
+        return backward(forward(step, engine.anchor, engine.forward_rule.layer))[0]
 
     return moments(gradient(batch) for batch in batches(engine)), flat(snapshot.gradient)
 
@@ -121,8 +121,8 @@ def away(name: str, weighting: str, rule: str):
     targets = torch.from_numpy(np.random.default_rng(2).normal(size=(len(GRAPH), 4))).float()
     engine.task = LinearTask(targets, 4)
     (snapshot,) = drive(engine, 1, lambda model: adam(model, 0.3))
-    wanted = flat(backward([forward(engine._whole_step(), dict(engine.model.named_parameters()),
-                                    _plain)])[0][0])  # fmt: skip
+    live = dict(engine.model.named_parameters())
+    wanted = flat(backward(forward(engine._whole_step(), live, _plain))[0])
     estimates = [flat(engine.regular(batch, Key(0)).gradient) for batch in batches(engine)]
     rows = np.stack(estimates)
     return (rows.sum(0), (rows**2).sum(0)), flat(snapshot.gradient), wanted

@@ -117,7 +117,7 @@ class GradientProbe:
     def measure(self, engine: Engine, batch_size: int, step: int = 0) -> Measured:
         """Errors of a sampled step of ``engine`` as it stands; ``step`` names the draws."""
         exact = engine.whole_pass()
-        (wanted,), whole = backward([exact])
+        wanted, whole = backward(exact)
         truth = [h.detach() for h in exact.h]
         tables = engine.gradient_rule.tables
         found = {name: torch.empty(self.probes, g.numel()) for name, g in wanted.items()}

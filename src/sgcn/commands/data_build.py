@@ -1,4 +1,4 @@
-"""Build a graph of the package again, from Debian's files.
+"""Build debian, debian-tags or wordnet again, from the files of Debian.
 
 examples:
   sgcn data build debian                            from apt's lists, to debian.npz

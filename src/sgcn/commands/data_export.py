@@ -20,7 +20,9 @@ from pathlib import Path
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", metavar="FORMAT", help="pyg, graphsaint, scipy or npz")
-    parser.add_argument("data", metavar="NAME", help="a name, graph directory or .npz")
+    parser.add_argument(
+        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
+    )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="PATH", help="a new file or directory"
     )

@@ -12,21 +12,33 @@ examples:
   sgcn data import networkx graph.json --out mine
   sgcn data import scipy adjacency.npz --out mine --set features=x.npy labels=y.npy
   sgcn data import edgelist edges.csv --out mine --set ids=text features=nodes.csv id_column=name
+
+Then: sgcn data info mine, sgcn data verify mine, sgcn train mine.
 """
 
 from __future__ import annotations
 
 import argparse
 
+#: The names of importers, which cost seconds to import.
+FORMATS = ("graphsaint", "graphsage", "planetoid", "ogb", "pyg", "dgl", "networkx", "scipy",
+           "edgelist")  # fmt: skip
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("format", nargs="?", metavar="FORMAT", help="see --formats")
-    parser.add_argument("source", nargs="?", metavar="SOURCE", help="a folder or a file")
-    parser.add_argument("--out", metavar="DIR", help="the graph directory to write")
+    parser.add_argument(
+        "format", nargs="?", metavar="FORMAT", help=f"{', '.join(FORMATS)}; --formats says more"
+    )
+    parser.add_argument(
+        "source", nargs="?", metavar="SOURCE", help="the folder or file to read; it is not changed"
+    )
+    parser.add_argument("--out", metavar="DIR", help="the graph directory to write (needed)")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", action="extend",
-                        help="options of the format")  # fmt: skip
+                        help="options of the format, see --formats")  # fmt: skip
     parser.add_argument("--force", action="store_true", help="replace an older graph at --out")
-    parser.add_argument("--formats", action="store_true", help="list the formats and stop")
+    parser.add_argument(
+        "--formats", action="store_true", help="list the formats with their options and stop"
+    )
 
 
 def run(args: argparse.Namespace) -> None:

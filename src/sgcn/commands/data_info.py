@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ _BAR = 40
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="NAME", help="a name, graph directory or .npz")
+    parser.add_argument(
+        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
+    )
     parser.add_argument("--json", action="store_true", help="all figures for a program to read")
 
 
@@ -35,10 +38,21 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(to_json(asdict(description), indent=1))
     else:
-        print("\n".join(_page(description)))
+        about, names = _in_the_box(args.data)
+        print("\n".join([*about, *_page(description, names)]))
 
 
-def _page(d: Description) -> Iterator[str]:
+def _in_the_box(name: str) -> tuple[list[str], list[str]]:
+    """What a graph of the package is, and what its labels are called; of others nothing."""
+    from sgcn.data.bundled import BUNDLED, header
+
+    if name not in BUNDLED:
+        return [], []
+    facts = BUNDLED[name]
+    return [_line("about", facts.about)], header(name)["tags" if facts.multi_label else "classes"]
+
+
+def _page(d: Description, names: list[str]) -> Iterator[str]:
     kind = f"{'directed' if d.directed else 'undirected'}{', weighted' if d.weighted else ''}"
     yield _line("nodes", f"{d.nodes:,}")
     yield _line("edges", f"{d.edges:,} {kind}")
@@ -46,7 +60,7 @@ def _page(d: Description) -> Iterator[str]:
     if d.features is not None:
         yield _features(d.features)
     if d.labels is not None:
-        yield _labels(d.labels)
+        yield _labels(d.labels, names)
     if d.split is not None:
         yield _line("split", ", ".join(f"{n:,} {name}" for name, n in d.split.items() if n))
     if d.homophily is not None and d.labels is not None:
@@ -59,7 +73,7 @@ def _page(d: Description) -> Iterator[str]:
 
 
 def _line(name: str, text: str) -> str:
-    return f"{name:<11}{text}"
+    return fill(f"{name:<11}{text}", 100, subsequent_indent=" " * 11, break_on_hyphens=False)
 
 
 def _degrees(d: Degrees) -> Iterator[str]:
@@ -81,9 +95,9 @@ def _features(f: FeatureFacts) -> str:
     )
 
 
-def _labels(labels: LabelFacts) -> str:
+def _labels(labels: LabelFacts, names: list[str]) -> str:
     ranked = sorted(enumerate(labels.counts), key=lambda pair: (-pair[1], pair[0]))
-    shown = ", ".join(f"{c}: {count:,}" for c, count in ranked[:_SHOWN])
+    shown = ", ".join(f"{names[c] if names else c}: {count:,}" for c, count in ranked[:_SHOWN])
     more = f", {len(ranked) - _SHOWN} more" if len(ranked) > _SHOWN else ""
     what = "labels, several a node" if labels.multi_label else "classes"
     return _line("labels", f"{labels.classes} {what}; {labels.labelled:,} nodes ({shown}{more})")

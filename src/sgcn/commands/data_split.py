@@ -17,19 +17,22 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="NAME", help="a name, graph directory or .npz")
+    parser.add_argument(
+        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")
     parser.add_argument(
         "--how",
         choices=("random", "stratified", "files"),
-        help="default: random, or files with --files",
+        help="how nodes are chosen; default: random, or files with --files",
     )
-    parser.add_argument("--train", type=float, metavar="SHARE", help="default: 0.6")
-    parser.add_argument("--val", type=float, metavar="SHARE", help="default: 0.2")
-    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
-    parser.add_argument(
-        "--files", type=Path, nargs=3, metavar=("TRAIN", "VAL", "TEST"), help="node ids"
-    )
+    parser.add_argument("--train", type=float, metavar="SHARE",
+                        help="share of the labelled nodes to train on; default: 0.6")  # fmt: skip
+    parser.add_argument("--val", type=float, metavar="SHARE",
+                        help="share to validate on, the rest to test; default: 0.2")  # fmt: skip
+    parser.add_argument("--seed", type=int, metavar="K", help="of the draw; default: 0")
+    parser.add_argument("--files", type=Path, nargs=3, metavar=("TRAIN", "VAL", "TEST"),
+                        help="three files of node ids")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:

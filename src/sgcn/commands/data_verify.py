@@ -12,7 +12,9 @@ import argparse
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="NAME", help="a name, graph directory or .npz")
+    parser.add_argument(
+        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
+    )
 
 
 def run(args: argparse.Namespace) -> None:

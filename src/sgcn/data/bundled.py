@@ -35,7 +35,7 @@ BUNDLED: dict[str, Bundled] = {
         "debian.npz", 63_436, 318_970, 500, 57, "packages of Debian 12, their sections"
     ),
     "debian-tags": Bundled(
-        "debian.npz", 63_436, 318_970, 500, 73, "the same packages, their tags",
+        "debian.npz", 63_436, 318_970, 500, 73, "packages of Debian 12, their tags",
         target="_tags", multi_label=True,
     ),
     "wordnet": Bundled(

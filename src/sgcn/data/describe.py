@@ -168,7 +168,7 @@ def _labels(graph: Graph) -> LabelFacts | None:
         return None
     y = np.asarray(graph.y)
     counts = class_counts(y, np.ones(len(y), np.bool_))
-    labelled = np.count_nonzero(y >= 0) if y.ndim == 1 else len(y)
+    labelled = np.count_nonzero(y >= 0 if y.ndim == 1 else y.any(1))
     return LabelFacts(len(counts), y.ndim == 2, int(labelled), tuple(counts.tolist()))
 
 

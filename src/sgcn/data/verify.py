@@ -168,7 +168,7 @@ CHECKS: dict[str, Callable[[Graph], None]] = {
     "row pointers rise": _row_pointers,
     "ids in range": _ids,
     "rows sorted, no edge twice": _sorted,
-    "no self-loops beside those of P": _loops,
+    "no self-loop counted twice": _loops,
     "edge weights": _weights,
     "undirected edges both ways": _symmetric,
     "scaling agrees with degrees": _scaling,

@@ -23,8 +23,16 @@ from sgcn.block import Batch, Block, Int32
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator
 from sgcn.estimators.forward import FORWARD_RULES
-from sgcn.estimators.gradient import GRADIENT_RULES, Gradient
-from sgcn.estimators.passes import Pass, Step, Weights, backward, forward, plain_layer
+from sgcn.estimators.gradient import GRADIENT_RULES
+from sgcn.estimators.passes import (
+    Gradient,
+    Pass,
+    Step,
+    Weights,
+    backward,
+    forward,
+    plain_layer,
+)
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.nn import Model
@@ -134,7 +142,7 @@ class Engine:
         step = self._whole_step() if self.estimator.snapshot_nodes is None else self._large_step()
         live = dict(self.model.named_parameters())
         run = forward(step, live, plain_layer)
-        (grads,), layers = backward([run])
+        grads, layers = backward(run)
         _check_finite(run.loss, grads)
         some = None if self.pool is None else len(self.graph)
         self.forward_rule.assign(step, run, some)

@@ -11,10 +11,16 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from sgcn.estimators.passes import Correction, Pass, Step, Weights, backward
+from sgcn.estimators.passes import (
+    Correction,
+    Gradient,
+    Pass,
+    Step,
+    Weights,
+    backward,
+    backward_change,
+)
 from sgcn.rows import Table
-
-Gradient = dict[str, Tensor]
 
 
 class GradientRule:
@@ -54,12 +60,11 @@ class GradientRule:
         self._next_norms = list(self.norms)
         self._rows: list[tuple[int, Tensor]] = []
         if stale is None:
-            return backward([live])[0][0]
+            return backward(live)[0]
         correct = self._correction(step) if self.tables else None
-        (new, old), _ = backward([live, stale], correct)
+        change = backward_change(step, live, stale, correct)
         base = self.known if self.moves else self.anchor
-        change = {name: new[name] - old[name] for name in new}
-        self._gradient = {name: base[name] + change[name] for name in new}
+        self._gradient = {name: base[name] + change[name] for name in change}
         size = _square(self.anchor)
         self._move = _square(change) / size if size > 0 else 0.0
         return self._gradient

@@ -21,6 +21,7 @@ from sgcn.rng import Key
 from sgcn.task import Task
 
 Weights = Mapping[str, Tensor]
+Gradient = dict[str, Tensor]
 
 _DROPOUT = 1 << 33  # layer numbers of the streams that dropout draws from
 
@@ -104,17 +105,46 @@ def forward(step: Step, weights: Weights, rule: LayerRule) -> Pass:
 Correction = Callable[[int, list[Tensor]], list[Tensor]]
 
 
-def backward(
-    passes: list[Pass], correct: Correction | None = None
-) -> tuple[list[dict[str, Tensor]], list[Tensor]]:
-    """The gradients of each pass, and the layer gradients D of the first one (layer 1..L-1)."""
-    grads: list[dict[str, Tensor]] = [{} for _ in passes]
+def backward(run: Pass) -> tuple[Gradient, list[Tensor]]:
+    """The gradient of a pass, and its layer gradients D (of layers 1..L-1)."""
+    grads: Gradient = {}
+    _, layer_gradients = _descend([run], [grads], 0, None)
+    return grads, layer_gradients
+
+
+def backward_change(step: Step, live: Pass, stale: Pass, correct: Correction | None) -> Gradient:
+    """The gradient of ``live`` minus that of ``stale``.
+
+    Where the gradient of a first layer's parameters is linear in D (``linear``), the two D are
+    subtracted before it is formed, which spares the largest product of the backward pass.
+    """
+    passes, grads = [live, stale], [Gradient(), Gradient()]
+    linear = getattr(step.model.layers[0], "linear", False)
+    flowing, _ = _descend(passes, grads, 1 if linear else 0, correct)
+    if linear:
+        slopes = [
+            torch.autograd.grad(_weighed(run.h[0], d), run.z[0])[0]
+            for run, d in zip(passes, flowing, strict=True)
+        ]
+        _pull(live.z[0], live, "layers.0.", None, slopes[0] - slopes[1], grads[0])
+    new, old = grads
+    return {name: g - old[name] if name in old else g for name, g in new.items()}
+
+
+def _descend(
+    passes: list[Pass], grads: list[Gradient], last: int, correct: Correction | None
+) -> tuple[list[Tensor | None], list[Tensor]]:
+    """Go down from the loss to layer ``last`` (0 is the first), all passes side by side.
+
+    Fills ``grads``; returns what flows on into the outputs of the layer below, and the layer
+    gradients of the first pass.
+    """
     flowing: list[Tensor | None] = [
         _pull(run.loss, run, "head.", run.top, None, found)
         for run, found in zip(passes, grads, strict=True)
     ]
     layer_gradients: list[Tensor] = []
-    for level in range(len(passes[0].z) - 1, -1, -1):
+    for level in range(len(passes[0].z) - 1, last - 1, -1):
         for k, (run, found) in enumerate(zip(passes, grads, strict=True)):
             leaf = run.inputs[level] if level > 0 else None
             assert leaf is None or isinstance(leaf, Tensor)
@@ -125,7 +155,7 @@ def backward(
                 reached = correct(level - 1, reached)
             layer_gradients.insert(0, reached[0])
             flowing = [*reached]
-    return grads, layer_gradients
+    return flowing, layer_gradients
 
 
 def _pull(
@@ -134,22 +164,29 @@ def _pull(
     prefix: str,
     leaf: Tensor | None,
     flowing: Tensor | None,
-    found: dict[str, Tensor],
+    found: Gradient,
 ) -> Tensor | None:
     """Gradients of one segment: by its parameters into ``found``, by its leaf as the result."""
     names = [name for name in run.weights if name.startswith(prefix)]
     targets = [run.weights[name] for name in names] + ([] if leaf is None else [leaf])
     if not targets:  # a first layer without parameters
         return None
-    if flowing is not None:
-        # torch leaves Function.apply untyped.
-        value = _Weighed.apply(value, flowing)  # type: ignore[no-untyped-call]
+    value = _weighed(value, flowing)
     pulled = torch.autograd.grad(value, targets, allow_unused=True)
     pulled = tuple(
         torch.zeros_like(t) if g is None else g for t, g in zip(targets, pulled, strict=True)
     )
     found.update(zip(names, pulled, strict=False))
     return None if leaf is None else pulled[-1]
+
+
+def _weighed(value: Tensor, flowing: Tensor | None) -> Tensor:
+    """A number whose gradient by ``value`` is ``flowing``; without one ``value`` is a number."""
+    if flowing is None:
+        return value
+    # torch leaves Function.apply untyped.
+    number: Tensor = _Weighed.apply(value, flowing)  # type: ignore[no-untyped-call]
+    return number
 
 
 class _Weighed(torch.autograd.Function):

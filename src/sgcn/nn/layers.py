@@ -55,6 +55,8 @@ class GraphConv(nn.Module):
     """
 
     lazy = True
+    #: The gradient of the parameters is linear in that of Z, and does not depend on them.
+    linear = True
 
     def __init__(
         self, d_in: int, d_out: int, aggregation: str = "mean", *, bias: bool = True
