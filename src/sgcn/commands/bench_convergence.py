@@ -16,7 +16,7 @@ from pathlib import Path
 _DEFAULT = (
     "pyg-full,pyg-minibatch,full,sgcn/exact,sgcn/neighbor,sgcn/vrgcn,sgcn/fastgcn,sgcn/ladies,"
     "sgcn/saint,sgcn/labor,sgcn/cluster,sgcn++/neighbor,sgcn++/ladies,anchored/neighbor,"
-    "anchored/ladies,anchored/neighbor+pre"
+    "anchored/ladies,anchored++/neighbor,sgcn/neighbor+pre,anchored++/neighbor+pre"
 )
 
 

@@ -1,4 +1,4 @@
-"""Gradient error and training loss in the first 200 steps."""
+"""Gradient error and training loss in the first steps: the paper shows 200."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def draw(runs: Sequence[Run]) -> Any:
 
 
 EXPERIMENT = Experiment(
-    title="Error of the stochastic gradient in the first 200 steps",
+    title="Error of the stochastic gradient in the first steps",
     data=("reddit",),
     cases=cases,
     numbers=("gradient_mse", "final_training_loss"),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single
 from sgcn.data.importers.base import Importer
-from sgcn.data.importers.features import write_features, write_features_file
+from sgcn.data.importers.features import write_features_file
 from sgcn.data.importers.rows import (
     check_ids,
     check_rows,
@@ -201,17 +201,16 @@ class Beside(Importer):
 
     def _features(self, draft: Draft, table: Table, n: int, ids: Ids) -> None:
         rows, columns = self._place(table, n, ids)
-        place = str(table.path)
-        if isinstance(rows, slice) and table.numeric:  # nothing has to wait in memory
-            parts = counted(single(table.numbers(), place), n, place)
-            draft.stream("x", (n, len(columns)), np.float32, parts)
-        else:
-            write_features(draft, _placed(_numbers(table, columns), rows, n, place), n, place)
+        place, shape = str(table.path), (n, len(columns))
+        parts = counted(single(_parts(table, columns), place), n, place)
+        if not isinstance(rows, slice):  # any row may be the first
+            parts = iter((_gathered(parts, rows, shape),))
+        draft.stream("x", shape, np.float32, parts)
 
     def _labels(self, table: Table, n: int, ids: Ids) -> npt.NDArray[Any]:
         rows, columns = self._place(table, n, ids)
         place = str(table.path)
-        values = _numbers(table, columns)
+        values = np.concatenate(list(_parts(table, columns)))
         if isinstance(rows, slice) or len(columns) > 1:
             return labels_of(_placed(values, rows, n, place), n, place)
         classes = np.full(n, -1.0)  # who is not in the table has none
@@ -240,7 +239,18 @@ def _placed(values: Any, rows: Any, n: int, place: str) -> Any:
     return placed
 
 
-def _numbers(table: Table, columns: list[int]) -> Any:
+def _gathered(parts: Iterator[Any], rows: Any, shape: tuple[int, int]) -> Any:
+    """A float32 table of rows that come in another order."""
+    table = np.empty(shape, np.float32)
+    start = 0
+    for part in parts:
+        table[rows[start : start + len(part)]] = part
+        start += len(part)
+    return table
+
+
+def _parts(table: Table, columns: list[int]) -> Iterator[Any]:
+    """Rows of numbers, some at a time."""
     if table.numeric:
-        return np.concatenate([part[:, columns] for part in table.numbers()])
-    return np.concatenate([np.stack(part, 1) for part in table.columns(columns)])
+        return (part[:, columns] for part in table.numbers())
+    return (np.stack(part, 1) for part in table.columns(columns))

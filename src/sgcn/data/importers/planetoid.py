@@ -146,12 +146,14 @@ def _csr(value: Csr) -> Any:
     )
     if not sound:
         return None
-    pointers, columns = pointers.astype(np.int64), columns.astype(np.int64)
+    pointers = pointers.astype(np.int64)
     if (np.diff(pointers) < 0).any() or (columns.size and columns.min() < 0):
         return None
     if columns.size and columns.max() >= width:
         return None
-    return sp.csr_array((data, columns, pointers), shape=shape)
+    kind = np.int32 if len(columns) < 2**31 else np.int64  # scipy wants one for both
+    parts = (data, columns.astype(kind, copy=False), pointers.astype(kind))
+    return sp.csr_array(parts, shape=shape)
 
 
 def _classes(path: Path) -> npt.NDArray[np.int64]:
@@ -180,12 +182,21 @@ def _write_features(draft: Draft, allx: Any, tx: Any, test: Any, n: int) -> None
         return
     empty: Any = sp.csr_array((1, width), dtype=np.float32)
     rest: Any = sp.csr_array(sp.vstack([tx, empty]))[row_of]  # -1 is the empty row
-    x: Any = sp.csr_array(sp.vstack([allx, rest]))
-    x.sum_duplicates()
-    draft.write("x_indptr", x.indptr.astype(np.int32))
-    draft.write("x_indices", x.indices.astype(np.int32))
-    draft.write("x_data", x.data)
+    parts = [_canonical(part) for part in (allx, rest)]
+    stored = sum(part.nnz for part in parts)
+    pointers = (parts[0].indptr, parts[1].indptr[1:] + parts[0].nnz)
+    draft.stream("x_indptr", (n + 1,), np.int32, pointers)
+    draft.stream("x_indices", (stored,), np.int32, (part.indices for part in parts))
+    draft.stream("x_data", (stored,), np.float32, (part.data for part in parts))
     draft.header["x_shape"] = [n, width]
+
+
+def _canonical(part: Any) -> Any:
+    """The matrix with sorted rows and no entry twice; one over the bytes of a file is copied."""
+    if not part.has_canonical_format:
+        part = part.copy()
+        part.sum_duplicates()
+    return part
 
 
 def _edges(path: Path) -> Iterator[tuple[Any, Any]]:

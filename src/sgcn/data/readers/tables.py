@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sgcn.data.draft import CHUNK
 from sgcn.data.readers.files import check_size, checked, gunzipped, unreadable
 from sgcn.data.readers.lines import number_rows, whole_lines
 from sgcn.data.readers.words import Words
@@ -231,7 +232,8 @@ class Parquet(Table):
                 "the table as CSV"
             ) from None
         with unreadable(path, what):
-            self.file: Any = parquet.ParquetFile(path)
+            # A small buffer: pages of a column pass one by one instead of a row group at once.
+            self.file: Any = parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
         about = self.file.metadata
         groups = map(about.row_group, range(about.num_row_groups))
         check_size(path, sum(group.total_byte_size for group in groups), limit)
@@ -277,7 +279,8 @@ class Parquet(Table):
 
     def _batches(self, chosen: list[int]) -> Iterator[list[Any]]:
         names = [(self.names or [])[k] for k in chosen]
-        batches = self.file.iter_batches(1 << 20, columns=names)
+        rows = max(1, CHUNK // len(names))
+        batches = self.file.iter_batches(rows, columns=names, use_threads=False)
         while True:
             with unreadable(self.path, self.what):
                 batch = next(batches, None)
