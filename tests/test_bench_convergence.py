@@ -168,10 +168,11 @@ def test_a_run_ends_with_its_time(small):
 
 
 def test_the_full_batch_run_ends_when_it_has_settled(small):
-    rising = [min(0.005 * k, 0.5) for k in range(400)]
+    rising = [min(0.002 * k, 0.5) for k in range(600)]
     watch = Watch(spec(), fresh_model(spec(), small), small)
-    # 0.499 at 99.8 s, so 0.6 t must pass that; looks are 4 % of the time apart, here 7 s.
-    assert fed(watch, rising) in range(166, 175)
+    # 0.499 at 249.5 s, so 0.6 t must pass the first look after that. Looks are 4 % of the time
+    # apart: that one comes by 260 s, and the one that sees it by 260 / 0.6 s and 4 % more.
+    assert fed(watch, rising) in range(416, 452)
     assert watch.stopped == "settled"
 
 

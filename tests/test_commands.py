@@ -97,7 +97,7 @@ def test_the_configuration_comes_back(finished, data):
     assert values["model"]["layer"] == "mean"  # what auto stood for
     assert values["estimator"]["snapshot_nodes"] == "none"
     assert config.estimator.snapshot_nodes is None
-    assert values["estimator"]["restart"] == "movement"
+    assert values["estimator"]["restart"] == "none"  # a word here, no missing value
     assert set(values) == {"data", *config.sections()}
 
 
@@ -163,7 +163,7 @@ def test_where_data_comes_from(source, tmp_path):
 def test_the_default_place(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["train", str(data), "--quiet", "--epochs", "1", *SMALL]) == 0
-    assert (tmp_path / "runs" / "small-neighbor-anchored-0" / "summary.json").is_file()
+    assert (tmp_path / "runs" / "small-neighbor-anchored++-0" / "summary.json").is_file()
 
 
 def test_progress_and_quiet(data, tmp_path, capsys):

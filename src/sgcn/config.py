@@ -120,7 +120,7 @@ class Config:
 
 
 #: The sampler and the estimator of a configuration that names none.
-DEFAULT_NAMES = {"sampler": "neighbor", "estimator": "anchored"}
+DEFAULT_NAMES = {"sampler": "neighbor", "estimator": "anchored++"}
 
 _PLAIN: dict[str, type[Options]] = {
     "graph": GraphOptions,

@@ -62,7 +62,7 @@ def fit(
     graph: Graph,
     *,
     sampler: str | Sampler = "neighbor",
-    estimator: str | Estimator = "anchored",
+    estimator: str | Estimator = "anchored++",
     optimizer: Optimizer = "adam",
     lr: float = 0.01,
     epochs: int = 10,

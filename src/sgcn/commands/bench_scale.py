@@ -15,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, default, metavar, help in (
         ("--edges", "1e5,3e5,1e6,3e6,1e7,3e7", "N[,..]", "undirected edges of the graphs"),
         ("--sampler", "neighbor", "NAME", "of the regular steps"),
-        ("--estimator", "anchored", "NAME", "of the steps"),
+        ("--estimator", "anchored++", "NAME", "of the steps"),
     ):
         parser.add_argument(
             name, default=default, metavar=metavar, help=f"{help}; default: %(default)s"

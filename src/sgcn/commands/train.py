@@ -1,7 +1,7 @@
 """Train a model on a graph and write a run directory.
 
 examples:
-  sgcn train flickr-like                              defaults: neighbor sampling, anchored
+  sgcn train flickr-like                              defaults: neighbor sampling, anchored++
   sgcn train my.npz --sampler ladies --estimator sgcn++ --epochs 20 --seed 1 --out runs/a
   sgcn train my-graph/ --set model.widths=256 --set sampler.sizes=10
   sgcn train --resume runs/a                          go on where a run was stopped
@@ -20,7 +20,7 @@ from sgcn.errors import SgcnError
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
     parser.add_argument("--sampler", metavar="NAME", help="see sgcn samplers; default: neighbor")
-    parser.add_argument("--estimator", metavar="NAME", help="default: anchored")
+    parser.add_argument("--estimator", metavar="NAME", help="default: anchored++")
     parser.add_argument("--epochs", type=int, metavar="N", help="default: 10")
     parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: runs/DATA-...")
