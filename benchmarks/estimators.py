@@ -88,7 +88,8 @@ def table(lines: list[dict]) -> str:
     """Markdown: means over seeds of error / loss / F1; a row a sampler, a column an estimator."""
     out = ["Gradient error (geometric mean) / training loss / validation F1; means over the seeds."]
     for graph in dict.fromkeys(line["graph"] for line in lines):
-        out += ["", f"| {graph} | {' | '.join(ESTIMATORS)} | seeds |", "|---" * (len(ESTIMATORS) + 2) + "|"]
+        rule = "|---" * (len(ESTIMATORS) + 2) + "|"
+        out += ["", f"| {graph} | {' | '.join(ESTIMATORS)} | seeds |", rule]
         for sampler in SAMPLERS:
             row = [v for v in lines if (v["graph"], v["sampler"]) == (graph, sampler)]
             cells = [cell([v for v in row if v["estimator"] == name]) for name in ESTIMATORS]

@@ -74,6 +74,21 @@ def test_info_of_many_labels_and_of_none(tmp_path, capsys):
     assert not re.search("features  |labels  |split  |homophily", capsys.readouterr().out)
 
 
+def test_info_calls_labels_in_the_box_by_their_names(capsys):
+    assert sgcn("info", "debian-tags") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("about      packages of Debian 12, their tags\n")
+    assert "29,966 nodes (devel::library: 10,274, " in out  # and 33,470 without any
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_import_help_names_every_format():
+    from sgcn.commands.data_import import FORMATS
+    from sgcn.data.importers import IMPORTERS
+
+    assert tuple(IMPORTERS) == FORMATS
+
+
 def test_info_for_programs(saved, capsys):
     assert sgcn("info", saved, "--json") == 0
     read = json.loads(capsys.readouterr().out)

@@ -64,7 +64,7 @@ def test_generated_graphs_pass():
         ("ids in range", lambda g: {"indices": put(g.indices, 5, -1)}, "name node -1, expected"),
         ("rows sorted, no edge twice", lambda g: {"indices": put(g.indices, 1, g.indices[0])},
          "not sorted or has one twice"),
-        ("no self-loops beside those of P",
+        ("no self-loop counted twice",
          lambda g: {"indptr": put(g.indptr, slice(1, None), g.indptr[1:] + 1),
                     "indices": np.append(np.int32(0), g.indices)},
          "1 self-loops are stored, expected none"),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
+import platform
 import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from writers import make_truth, write_graphsaint, write_json, write_ogb, write_ogb_binary
+from peaks import resident
+from writers import csv, make_truth, write_graphsaint, write_json, write_ogb, write_ogb_binary
 
 from sgcn import Graph
 from sgcn.data import draft
@@ -55,6 +58,34 @@ def test_peak_of_memory(tmp_path, write):
     assert written > 30e6
     assert peak < written
     assert Graph.open(tmp_path / "out").x.shape == (ROWS, WIDTH)
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv with ids", "parquet", "parquet with ids"])
+def test_tables_of_features_are_held_once_at_most(tmp_path, kind):
+    """With ids in any order as float32; without ids only in parts."""
+    rows, width = 2_000, 1_000  # 8 MB as float32
+    order = np.random.default_rng(0).permutation(rows) if "ids" in kind else np.arange(rows)
+    names = ["id"] * ("ids" in kind) + [f"x{k}" for k in range(width)]
+    columns = [order] * ("ids" in kind) + [order % 10 / 8 + k for k in range(width)]
+    path = tmp_path / f"x.{kind.split()[0]}"
+    if path.suffix == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns, names), path)
+    else:
+        path.write_text(",".join(names) + "\n" + csv(np.stack(columns, 1)))
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    options = {"features": str(path), "nodes": rows} | (
+        {"id_column": "id"} if "ids" in kind else {}
+    )
+    import_graph("edgelist", tmp_path / "edges.csv", tmp_path / "first", **options)  # compiles
+    tracemalloc.start()
+    graph = import_graph("edgelist", tmp_path / "edges.csv", tmp_path / "out", **options)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    wanted = np.arange(rows)[:, None] % 10 / 8 + np.arange(width)
+    np.testing.assert_array_equal(graph.x, wanted.astype(np.float32))
+    # beside it: a part as text, as places in it, as float64 and as float32
+    assert peak < 4 * rows * width * ("ids" in kind) + 24 * (1 << 18) + (1 << 20)
 
 
 @pytest.mark.parametrize("layout", ["csr", "coo"])
@@ -106,6 +137,27 @@ def test_node_names_are_held_as_bytes(tmp_path):
     tracemalloc.stop()
     assert row_of(["c7", "c29999", "c0"]).tolist() == [7, 29999, 0]
     assert held < 80 * nodes
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked for it")
+def test_freed_memory_is_given_back_before_edges_are_placed(tmp_path, monkeypatch):
+    """Pieces too small to be mapped by themselves, and one behind them: free() keeps them all."""
+    pieces = [np.ones(1 << 13) for _ in range(1_000)]  # 64 kB each
+    behind = [np.ones(1 << 13) for _ in range(10)]
+    before = resident(os.getpid(), "RssAnon")
+    left: list[int] = []
+    place = draft._placed
+
+    def placed(*args, **options):
+        left.append(resident(os.getpid(), "RssAnon"))
+        return place(*args, **options)
+
+    monkeypatch.setattr(draft, "_placed", placed)
+    pieces.clear()
+    with draft.Draft(tmp_path / "out") as made:
+        made.finish(made.edges([(np.array([0, 1]), np.array([1, 2]))]))
+    assert len(behind) == 10
+    assert before - left[0] > 1_000 * (1 << 16) / 2
 
 
 class Terminal(io.StringIO):

@@ -145,10 +145,10 @@ def python2(value: Any) -> bytes:
     if isinstance(value, tuple):
         return b"(" + b"".join(map(python2, value)) + b"t"
     if isinstance(value, list):
-        return b"](" + b"".join(map(python2, value)) + b"e"
+        return b"]" + batches(list(map(python2, value)), b"e")
     if isinstance(value, dict):
-        entries = b"".join(python2(key) + python2(item) for key, item in value.items())
-        return b"ccollections\ndefaultdict\nc__builtin__\nlist\n\x85R(" + entries + b"u"
+        entries = [python2(key) + python2(item) for key, item in value.items()]
+        return b"ccollections\ndefaultdict\nc__builtin__\nlist\n\x85R" + batches(entries, b"u")
     if isinstance(value, np.dtype):
         made = b"cnumpy\ndtype\n" + python2((value.str[1:], 0, 1)) + b"R"
         return made + python2((3, "<", None, None, None, -1, -1, 0)) + b"b"
@@ -161,6 +161,12 @@ def python2(value: Any) -> bytes:
              "indptr": value.indptr, "data": value.data}  # fmt: skip
     entries = b"".join(python2(key) + python2(item) for key, item in state.items())
     return b"cscipy.sparse.csr\ncsr_matrix\n)\x81}(" + entries + b"ub"
+
+
+def batches(items: list[bytes], end: bytes) -> bytes:
+    """A thousand items at a time, as pickle adds them to a list or a dict."""
+    parts = (items[start : start + 1000] for start in range(0, len(items), 1000))
+    return b"".join(b"(" + b"".join(part) + end for part in parts)
 
 
 def write_python2(path: Path, value: Any) -> None:

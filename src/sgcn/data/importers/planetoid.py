@@ -46,10 +46,11 @@ class Planetoid(Importer):
         name = self.dataset or _name(folder(source, _FILES))
         path = {part: existing(source, f"ind.{name}.{part}", _FILES) for part in _PARTS}
         test = _test_index(path["test.index"])
-        x, tx, allx = (_matrix(path[part]) for part in ("x", "tx", "allx"))
+        trained, width = _matrix(path["x"]).shape  # its rows are the first of allx
+        tx, allx = (_matrix(path[part]) for part in ("tx", "allx"))
         y, ty, ally = (_classes(path[part]) for part in ("y", "ty", "ally"))
         for part, rows, wanted, other in (
-            ("y", len(y), x.shape[0], "x"),
+            ("y", len(y), trained, "x"),
             ("ally", len(ally), allx.shape[0], "allx"),
             ("ty", len(ty), tx.shape[0], "tx"),
             ("test.index", len(test), tx.shape[0], "tx"),
@@ -72,7 +73,7 @@ class Planetoid(Importer):
                 f"{path['allx']} has {first} rows, expected {len(y)} to train and "
                 f"{self.validation} to validate: set validation to a smaller number"
             )
-        if not x.shape[1] == tx.shape[1] == allx.shape[1]:
+        if not width == tx.shape[1] == allx.shape[1]:
             raise SgcnError(f"{path['tx']} has {tx.shape[1]} columns, expected as many as allx")
 
         train, last = np.arange(len(y)), len(y) + self.validation
@@ -180,12 +181,12 @@ def _write_features(draft: Draft, allx: Any, tx: Any, test: Any, n: int) -> None
         dense[1] = np.where(row_of[:, None] >= 0, dense[1][row_of], np.float32(0))
         draft.stream("x", (n, width), np.float32, dense)
         return
-    empty: Any = sp.csr_array((1, width), dtype=np.float32)
-    rest: Any = sp.csr_array(sp.vstack([tx, empty]))[row_of]  # -1 is the empty row
+    pointers = np.append(tx.indptr, tx.indptr[-1])  # row -1 is an empty one
+    rest: Any = sp.csr_array((tx.data, tx.indices, pointers), shape=(len(test) + 1, width))[row_of]
     parts = [_canonical(part) for part in (allx, rest)]
     stored = sum(part.nnz for part in parts)
-    pointers = (parts[0].indptr, parts[1].indptr[1:] + parts[0].nnz)
-    draft.stream("x_indptr", (n + 1,), np.int32, pointers)
+    starts = (parts[0].indptr, parts[1].indptr[1:] + parts[0].nnz)
+    draft.stream("x_indptr", (n + 1,), np.int32, starts)
     draft.stream("x_indices", (stored,), np.int32, (part.indices for part in parts))
     draft.stream("x_data", (stored,), np.float32, (part.data for part in parts))
     draft.header["x_shape"] = [n, width]

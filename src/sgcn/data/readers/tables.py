@@ -231,6 +231,7 @@ class Parquet(Table):
                 f"{path} is Parquet, expected pyarrow to read it: `pip install pyarrow`, or save "
                 "the table as CSV"
             ) from None
+        self.pool = importlib.import_module("pyarrow").default_memory_pool()
         with unreadable(path, what):
             # A small buffer: pages of a column pass one by one instead of a row group at once.
             self.file: Any = parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
@@ -285,6 +286,7 @@ class Parquet(Table):
             with unreadable(self.path, self.what):
                 batch = next(batches, None)
                 if batch is None:
+                    self.pool.release_unused()  # it would keep some 15 MB for later
                     return
                 columns = [batch.column(name) for name in names]
             yield columns
