@@ -128,11 +128,14 @@ class _Elu(torch.autograd.Function):
         return made
 
 
+def difference(a: Tensor, b: Tensor) -> Tensor:
+    """A - B of matrices that need no gradient."""
+    return torch.sub(a, b, out=empty(*a.shape)) if _pooled(a, b) else a - b
+
+
 def distance(a: Tensor, b: Tensor) -> float:
     """|A - B|_F of matrices that need no gradient."""
-    if not _pooled(a, b):
-        return float(torch.dist(a, b))
-    return float(torch.sub(a, b, out=empty(*a.shape)).norm())
+    return float(difference(a, b).norm())
 
 
 def shifted(out: Tensor, reference: Tensor, base: Tensor) -> Tensor:

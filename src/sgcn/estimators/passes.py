@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from sgcn.buffers import difference
 from sgcn.nn import Model, layer_input
 from sgcn.nn.layers import Input
 from sgcn.operators import Operator
@@ -126,7 +127,7 @@ def backward_change(step: Step, live: Pass, stale: Pass, correct: Correction | N
             torch.autograd.grad(_weighed(run.h[0], d), run.z[0])[0]
             for run, d in zip(passes, flowing, strict=True)
         ]
-        _pull(live.z[0], live, "layers.0.", None, slopes[0] - slopes[1], grads[0])
+        _pull(live.z[0], live, "layers.0.", None, difference(*slopes), grads[0])
     new, old = grads
     return {name: g - old[name] if name in old else g for name, g in new.items()}
 
