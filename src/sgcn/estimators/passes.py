@@ -185,8 +185,7 @@ def _weighed(value: Tensor, flowing: Tensor | None) -> Tensor:
     """A number whose gradient by ``value`` is ``flowing``; without one ``value`` is a number."""
     if flowing is None:
         return value
-    # torch leaves Function.apply untyped.
-    number: Tensor = _Weighed.apply(value, flowing)  # type: ignore[no-untyped-call]
+    number: Tensor = _Weighed.apply(value, flowing)  # type: ignore[no-untyped-call]  # torch's
     return number
 
 
