@@ -185,7 +185,8 @@ def _weighed(value: Tensor, flowing: Tensor | None) -> Tensor:
     """A number whose gradient by ``value`` is ``flowing``; without one ``value`` is a number."""
     if flowing is None:
         return value
-    number: Tensor = _Weighed.apply(value, flowing)  # type: ignore[no-untyped-call]  # torch's
+    # torch leaves Function.apply untyped.
+    number: Tensor = _Weighed.apply(value, flowing)  # type: ignore[no-untyped-call]
     return number
 
 
