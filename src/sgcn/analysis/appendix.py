@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array, csr_matrix
 from torch import Tensor
 from tqdm import tqdm
 
@@ -23,7 +23,7 @@ from sgcn.analysis import bounds
 from sgcn.analysis.bounds import Constants, Distances, Norms, Theorem
 from sgcn.analysis.memory import check_memory
 from sgcn.analysis.moments import Mean, Split
-from sgcn.analysis.network import Matrix, Network, matrix_of, refusal, steepest
+from sgcn.analysis.network import Input, Matrix, Network, matrix_of, refusal, steepest
 from sgcn.analysis.probe import GradientProbe
 from sgcn.analysis.theory import Entries, Float64, check_draws, formula
 from sgcn.block import Batch, Block, Int32
@@ -31,11 +31,10 @@ from sgcn.errors import SgcnError
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
 from sgcn.estimators.large_batch import suggest_large_batch
-from sgcn.graph import Graph
+from sgcn.graph import Graph, is_sparse
 from sgcn.kernels.random import permutation
 from sgcn.nn import Model
 from sgcn.rng import Key, check_seed
-from sgcn.rows import Features
 from sgcn.samplers import NodeSet, Sampler
 from sgcn.samplers.exact import Exact
 from sgcn.task import Task, train_nodes
@@ -174,9 +173,9 @@ class _Setting:
         self.entries = Entries.of(graph, rows)
         self.P = self.matrix(self.entries.value)
         self.row_squares = np.bincount(self.entries.row, self.entries.value**2, len(graph))
-        self.features = Features.of(graph.x)
-        self.x = self.features.all().dense().double()
-        if not self.x.any():
+        self.x = _float64(graph.x)
+        self.x_norm = math.sqrt(float((self.x * self.x).sum()))
+        if self.x_norm == 0.0:
             raise SgcnError("the features are all zero, expected some that are not")
         self.network = Network(model, self.task)
         self.exact = self.gradients(self.network)
@@ -193,7 +192,7 @@ class _Setting:
             zs = network.forward(matrices, self.x)
         train = torch.from_numpy(self.train).long()
         mean = torch.full((len(train),), 1.0 / len(train), dtype=torch.float64)
-        loss, top = network.top(network.inputs(self.x, zs)[-1], train, train, mean)
+        loss, top = network.top(network.outputs(zs)[-1], train, train, mean)
         gs, ds = network.backward(matrices, self.x, zs, top)
         return _Exact(loss, zs, gs, ds)
 
@@ -204,6 +203,13 @@ class _Setting:
             order = permutation(len(self.train), key.stream(_SEEDS))
             seeds = self.train[order[: self.batch_size]]
         return self.sampler.sample(self.graph, seeds, key, self.model.depth)
+
+
+def _float64(x: Any) -> Input:
+    """Features that the network takes; sparse ones stay so."""
+    if is_sparse(x):
+        return csr_array(x, dtype=np.float64)
+    return torch.from_numpy(np.asarray(x)).double()
 
 
 @dataclass(frozen=True)
@@ -235,8 +241,7 @@ class _Draws:
         self.batch, self.loss_factor = 0.0, 1.0
         self.matrix_norm = float(np.sqrt(setting.row_squares.sum()))
         exact, network = setting.exact, setting.network
-        hs = network.inputs(setting.x, exact.zs)
-        self.h_norm = max(float(h.norm()) for h in hs[1:])
+        self.h_norm = max(float(h.norm()) for h in network.outputs(exact.zs))
         self.d_norm = max(float(d.norm()) for d in exact.ds)
         matrices = [setting.P] * depth
         self.lipschitz = network.lipschitz(matrices, setting.x, exact.zs, exact.ds)
@@ -252,14 +257,14 @@ class _Draws:
         n = len(setting.train)
         self.batch += float((w * w).sum() - 2.0 / n * w.sum()) + 1.0 / n
         self.loss_factor = max(self.loss_factor, float(w.max()), float(w.norm()))
-        x = setting.features.rows(torch.from_numpy(batch.inputs)).dense().double()
+        x = setting.x[batch.inputs]
         zs = network.forward(matrices, x)
-        hs = network.inputs(x, zs)
+        hs = network.outputs(zs)
         nodes = torch.from_numpy(batch.nodes).long()
         _, top = network.top(hs[-1], nodes, torch.arange(len(nodes)), w)
         gs, ds = network.backward(matrices, x, zs, top)
         self.errors[draw] = _flat(gs) - _flat(setting.exact.gs)
-        self.h_norm = max(self.h_norm, *(float(h.norm()) for h in hs[1:]))
+        self.h_norm = max(self.h_norm, *(float(h.norm()) for h in hs))
         self.d_norm = max(self.d_norm, *(float(d.norm()) for d in ds))
         if draw == 0:
             for name, quotient in network.lipschitz(matrices, x, zs, ds).items():
@@ -323,7 +328,7 @@ class _Draws:
             second * self.loss_factor,
             max(self.matrix_norm, *means),
             network.weight_norm,
-            float(self.setting.x.norm()),
+            self.setting.x_norm,
         )
 
     def split(self) -> Split:
@@ -380,7 +385,7 @@ def _walk(setting: _Setting, name: str, gap: int, alpha: float, beta: float, rat
     stream = int(Key(setting.seed).stream(_WALK)) >> 1
     exact, move, errors = setting.exact, 0.0, [Mean(math.nan, math.nan)]
     weight_norm = setting.network.weight_norm
-    for step in range(gap):
+    for step in tqdm(range(gap), desc=name, leave=False, disable=None):
         key = Key(stream, step)
         if step > 0 and doubly:
             errors.append(_sampled_error(setting, engine, step, exact))

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
+from tqdm import tqdm
 
 from sgcn.analysis.bounds import SMOOTH
 from sgcn.block import Block
@@ -22,6 +23,7 @@ from sgcn.nn import GraphConv, Model
 from sgcn.task import Task
 
 Matrix = Any  # a scipy matrix: float64, sparse
+Input = Any  # H of a layer: a tensor, or a Matrix for features that are sparse
 
 _STEP, _ROUNDS = 1e-4, 4  # of the search for the steepest direction
 
@@ -68,6 +70,11 @@ def times(matrix: Matrix, h: Tensor) -> Tensor:
     return product
 
 
+def _product(h: Input, w: Tensor) -> Tensor:
+    """H W."""
+    return h @ w if isinstance(h, Tensor) else times(h, w)
+
+
 def matrix_of(block: Block) -> Matrix:
     return csr_matrix((block.weights.astype("f8"), block.indices, block.indptr), block.shape)
 
@@ -104,9 +111,9 @@ class Network:
 
     # -- forward and back -----------------------------------------------------------------------
 
-    def layer(self, level: int, matrix: Matrix, h: Tensor, w: Tensor | None = None) -> Tensor:
-        """Z = M H W."""
-        return times(matrix, h) @ (self.weights[level] if w is None else w)
+    def layer(self, level: int, matrix: Matrix, h: Input, w: Tensor | None = None) -> Tensor:
+        """Z = M (H W): the sparse product is as wide as the output, not as the features."""
+        return times(matrix, _product(h, self.weights[level] if w is None else w))
 
     def act(self, z: Tensor, level: int) -> Tensor:
         return self.model.act(z, level)
@@ -115,7 +122,7 @@ class Network:
         """sigma'(Z)."""
         return _gradient(lambda z: self.act(z, level).sum(), z)[1]
 
-    def forward(self, matrices: Sequence[Matrix], x: Tensor) -> list[Tensor]:
+    def forward(self, matrices: Sequence[Matrix], x: Input) -> list[Tensor]:
         """Z^(1) .. Z^(L)."""
         zs: list[Tensor] = []
         h = x
@@ -124,9 +131,9 @@ class Network:
             h = self.act(zs[-1], level)
         return zs
 
-    def inputs(self, x: Tensor, zs: Sequence[Tensor]) -> list[Tensor]:
-        """H^(0) .. H^(L)."""
-        return [x, *(self.act(z, level) for level, z in enumerate(zs))]
+    def outputs(self, zs: Sequence[Tensor]) -> list[Tensor]:
+        """H^(1) .. H^(L)."""
+        return [self.act(z, level) for level, z in enumerate(zs)]
 
     def top(
         self, h: Tensor, nodes: Tensor, places: Tensor, weights: Tensor
@@ -138,63 +145,90 @@ class Network:
 
         return _gradient(loss, h)
 
-    def by_h(self, level: int, matrix: Matrix, d: Tensor, z: Tensor, w: Tensor) -> Tensor:
-        """D^(l) = M^T (D^(l+1) o sigma'(Z^(l))) W^(l)T; eq:full_batch_gradient has no transpose."""
-        return times(matrix.T, d * self.slope(z, level)) @ w.T
-
-    def by_w(self, level: int, matrix: Matrix, d: Tensor, h: Tensor, z: Tensor) -> Tensor:
-        """G^(l) = [M H^(l-1)]^T (D^(l+1) o sigma'(Z^(l)))."""
-        return times(matrix, h).T @ (d * self.slope(z, level))
+    def spread(self, level: int, matrix: Matrix, d: Tensor, z: Tensor) -> Tensor:
+        """S^(l) = M^T (D^(l+1) o sigma'(Z^(l)))."""
+        return times(matrix.T, d * self.slope(z, level))
 
     def backward(
-        self, matrices: Sequence[Matrix], x: Tensor, zs: Sequence[Tensor], d: Tensor
+        self, matrices: Sequence[Matrix], x: Input, zs: Sequence[Tensor], d: Tensor
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """G^(1) .. G^(L) and D^(1) .. D^(L+1) from the latter and Z^(1) .. Z^(L)."""
-        hs = self.inputs(x, zs)
+        """G^(1) .. G^(L) and D^(1) .. D^(L+1) from the latter and Z^(1) .. Z^(L).
+
+        G^(l) = [M H^(l-1)]^T (D^(l+1) o sigma') = H^(l-1)T S^(l), and D^(l) = S^(l) W^(l)T;
+        eq:full_batch_gradient has no transpose there.
+        """
+        hs = [x, *self.outputs(zs)]
         gs: list[Tensor] = []
         ds = [d]
         for level in reversed(range(self.depth)):
-            gs.insert(0, self.by_w(level, matrices[level], ds[0], hs[level], zs[level]))
-            ds.insert(0, self.by_h(level, matrices[level], ds[0], zs[level], self.weights[level]))
+            s = self.spread(level, matrices[level], ds[0], zs[level])
+            gs.insert(0, _product(hs[level].T, s))
+            ds.insert(0, s @ self.weights[level].T)
         return gs, ds
 
     # -- Lipschitz constants as they are --------------------------------------------------------
 
     def lipschitz(
-        self, matrices: Sequence[Matrix], x: Tensor, zs: Sequence[Tensor], ds: Sequence[Tensor]
+        self, matrices: Sequence[Matrix], x: Input, zs: Sequence[Tensor], ds: Sequence[Tensor]
     ) -> dict[str, float]:
         """The largest quotients found, over layers and arguments: C_H, C_W, L_H and L_W."""
         found = dict.fromkeys(("C_H", "C_W", "L_H", "L_W"), 0.0)
-        hs = self.inputs(x, zs)
-        for level, matrix in enumerate(matrices):
-            for name, quotient in self._quotients(level, matrix, hs[level], ds[level + 1]):
+        hs = [x, *self.outputs(zs)]
+        levels = tqdm(matrices, desc="constants", unit="layer", leave=False, disable=None)
+        for level, matrix in enumerate(levels):
+            quotients = self._by_weights(level, matrix, hs[level], ds[level + 1])
+            if level > 0 or self.depth == 1:
+                quotients += self._by_inputs(level, matrix, _dense(hs[level]), ds[level + 1])
+            for name, quotient in quotients:
                 found[name] = max(found[name], quotient)
         return found
 
-    def _quotients(
-        self, level: int, matrix: Matrix, h: Tensor, d: Tensor
+    def _by_weights(
+        self, level: int, matrix: Matrix, h: Input, d: Tensor
     ) -> list[tuple[str, float]]:
-        w = self.weights[level]
+        """What a layer is asked for wherever it stands: its output and G, by W and D."""
+        w, backwards = self.weights[level], h.T
 
-        def output(h: Tensor, w: Tensor) -> Tensor:
+        def output(w: Tensor) -> Tensor:
             return self.act(self.layer(level, matrix, h, w), level)
 
-        def by_h(d: Tensor, h: Tensor, w: Tensor) -> Tensor:
-            return self.by_h(level, matrix, d, self.layer(level, matrix, h, w), w)
-
-        def by_w(d: Tensor, h: Tensor, w: Tensor) -> Tensor:
-            return self.by_w(level, matrix, d, h, self.layer(level, matrix, h, w))
+        def by_w(d: Tensor, w: Tensor) -> Tensor:
+            z = self.layer(level, matrix, h, w)
+            return _product(backwards, self.spread(level, matrix, d, z))
 
         return [
-            ("C_H", steepest(lambda v: output(v, w), h)),
-            ("C_W", steepest(lambda v: output(h, v), w)),
+            ("C_W", steepest(output, w)),
+            ("L_W", steepest(lambda v: by_w(v, w), d)),
+            ("L_W", steepest(lambda v: by_w(d, v), w)),
+        ]
+
+    def _by_inputs(
+        self, level: int, matrix: Matrix, h: Tensor, d: Tensor
+    ) -> list[tuple[str, float]]:
+        """What is asked of layers above others: features do not move, nor has any use their D."""
+        w = self.weights[level]
+
+        def output(h: Tensor) -> Tensor:
+            return self.act(self.layer(level, matrix, h), level)
+
+        def by_h(d: Tensor, h: Tensor, w: Tensor) -> Tensor:
+            z = self.layer(level, matrix, h, w)
+            return self.spread(level, matrix, d, z) @ w.T
+
+        def by_w(h: Tensor) -> Tensor:
+            return h.T @ self.spread(level, matrix, d, self.layer(level, matrix, h))
+
+        return [
+            ("C_H", steepest(output, h)),
             ("L_H", steepest(lambda v: by_h(v, h, w), d)),
             ("L_H", steepest(lambda v: by_h(d, v, w), h)),
             ("L_H", steepest(lambda v: by_h(d, h, v), w)),
-            ("L_W", steepest(lambda v: by_w(v, h, w), d)),
-            ("L_W", steepest(lambda v: by_w(d, v, w), h)),
-            ("L_W", steepest(lambda v: by_w(d, h, v), w)),
+            ("L_W", steepest(by_w, h)),
         ]
+
+
+def _dense(h: Input) -> Tensor:
+    return h if isinstance(h, Tensor) else torch.from_numpy(h.toarray())
 
 
 def _gradient(f: Callable[[Tensor], Tensor], at: Tensor) -> tuple[float, Tensor]:

@@ -94,7 +94,11 @@ def _configs(args: argparse.Namespace) -> list[Config]:
     for sampler in [None] if args.sampler is None else args.sampler.split(","):
         one = copy.copy(args)
         one.sampler, one.estimator, one.epochs = sampler, None, None
-        configs.append(make_config(train.values_of(one)))
+        values = train.values_of(one)
+        estimator = values.setdefault("estimator", {})
+        if isinstance(estimator, dict):  # else `make_config` says what is wrong
+            estimator.setdefault("name", "sgcn++")  # the bounds are of its rule and of SGCN+'s
+        configs.append(make_config(values))
     return configs
 
 
