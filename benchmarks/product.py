@@ -2,7 +2,8 @@
 
     python benchmarks/product.py --graph flickr-like reddit-like --threads 1 2 --out product.json
 
-256 columns. Backward is the gradient by H through autograd. The bound counts every row that an edge
+256 columns. Backward is the gradient by H through autograd; `bfloat16` is P H of a table in that
+type, beside the same in float32. The bound counts every row that an edge
 reads as coming from memory, at the bandwidth measured in the same round. A round times everyone
 once; medians over rounds.
 """
@@ -37,6 +38,7 @@ def measure(name: str, threads: list[int], rounds: int, width: int) -> dict[str,
     generator = torch.Generator().manual_seed(0)
     h = torch.randn(len(graph), width, generator=generator).requires_grad_()
     g = torch.randn(len(graph), width, generator=generator)
+    narrow = h.detach().bfloat16()
     moved = 4.0 * ((graph.edges + len(graph)) * (width + 1) + len(graph) * width)
     ways = {"sgcn": lambda: operator.aggregate(h), "torch": lambda: matrix @ h}
     ratios = {}
@@ -44,7 +46,7 @@ def measure(name: str, threads: list[int], rounds: int, width: int) -> dict[str,
         torch.set_num_threads(number)
         numba.set_num_threads(number)
         taken = {(who, what): [] for who in ways for what in ("forward", "backward")}
-        bounds = []
+        bounds, halves = [], []
         for step in range(rounds + 1):
             bound = moved / Machine.measured().bandwidth
             for who, way in ways.items():
@@ -55,13 +57,21 @@ def measure(name: str, threads: list[int], rounds: int, width: int) -> dict[str,
                 if step:  # the first round warms up
                     taken[who, "forward"].append(forward)
                     taken[who, "backward"].append(backward)
-            bounds += [bound] if step else []
+            half = seconds(lambda: operator.aggregate(narrow))
+            if step:
+                bounds.append(bound)
+                halves.append(half)
         for what in ("forward", "backward"):
             ours, theirs = (median(taken[who, what]) for who in ("sgcn", "torch"))
             key = f"{name}/{number}/{what}"
             ratios |= {f"{key}/torch": theirs / ours, f"{key}/bound": ours / median(bounds)}
             print(f"{key:<28}{ours:>9.3f} s{theirs / ours:>8.2f}x torch"
                   f"{ours / median(bounds):>8.2f} of the bound", flush=True)  # fmt: skip
+        gain = median(taken["sgcn", "forward"]) / median(halves)
+        ratios[f"{name}/{number}/bfloat16/sgcn"] = gain
+        print(
+            f"{name}/{number}/bfloat16".ljust(28) + f"{median(halves):>9.3f} s{gain:>8.2f}x float32"
+        )
     return ratios
 
 

@@ -9,11 +9,12 @@ from importlib import import_module
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import TINY, graphs, power_law, streams
-from sgcn import Graph, kernels
+from sgcn import Graph, kernels, operators
 from sgcn.kernels import blocks, csr, describe, random, reference, spmm, subgraphs, synthetic
 
 ULP = 2.0**-23  # of float32, relative
@@ -448,31 +449,39 @@ def test_noisy_rows(stream, scale, noise):
 
 
 widths = st.sampled_from([1, 5, 31, 32, 33, 64, 70])
+precisions = st.sampled_from(["float32", "bfloat16", "float16"])
 
 
-@given(graphs(), data, widths)
-def test_propagate(graph, data, width):
+def random_table(rows, width, precision):
+    """A table for kernels, and its numbers as float32."""
+    table = torch.from_numpy(np.random.default_rng(width).normal(size=(rows, width)))
+    table = table.to(getattr(torch, precision))
+    if table.numel():
+        table[0, 0] = 2.0**-20  # less than what float16 holds with all its digits
+    return operators.numbers(table), table.float().numpy()
+
+
+@given(graphs(), data, widths, precisions)
+def test_propagate(graph, data, width, precision):
     """Equal to the bit, by all rows and by some: the stripes and the narrow road."""
     p = graph.propagation
     lo = data.draw(st.integers(0, len(graph) - 1))
     hi = data.draw(st.integers(lo, len(graph)))
-    h = np.random.default_rng(width).normal(size=(len(graph), width)).astype(np.float32)
+    table, h = random_table(len(graph), width, precision)
     for start, rows in ((0, len(graph)), (lo, hi - lo)):
         out = np.full((rows, width), np.nan, np.float32)
-        spmm.propagate(*p, start, h, out)
+        spmm.propagate(*p, start, table, out)
         np.testing.assert_array_equal(out, reference.propagate(p, start, rows, h))
 
 
-@given(graphs(), data, widths)
-def test_spmm(graph, data, width):
+@given(graphs(), data, widths, precisions)
+def test_spmm(graph, data, width, precision):
+    """Equal to the bit, with the rows written down and with rows read in place."""
     rows, p = some_nodes(data.draw, graph), graph.propagation
     block = reference.restricted_block(p, rows, rows, np.ones(len(rows), np.float32))[:3]
-    table = np.random.default_rng(width).normal(size=(len(graph), width)).astype(np.float32)
-    h = table[rows]
-    for kernel, twin, rest in (
-        (spmm.spmm, reference.spmm, (h,)),
-        (spmm.spmm_gather, reference.spmm_gather, (rows, table)),
-    ):
+    table, h = random_table(len(graph), width, precision)
+    wanted = reference.spmm(*block, h[rows])
+    for source, ids in ((table[rows], None), (table, rows)):
         out = np.full((len(rows), width), np.nan, np.float32)
-        kernel(*block, *rest, out)
-        np.testing.assert_array_equal(out, twin(*block, *rest))
+        spmm.spmm(*block, source, ids, out)
+        np.testing.assert_array_equal(out, wanted)

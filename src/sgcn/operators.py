@@ -17,8 +17,6 @@ from sgcn.graph import Graph
 from sgcn.kernels import spmm as kernels
 from sgcn.rows import Features, Rows
 
-_COLUMNS = 64  # of a float16 table that are float32 at one time
-
 
 class Operator(ABC):
     """M of one layer. ``aggregate(h)`` is M h; ``own(h)`` are the destinations' rows of h."""
@@ -114,22 +112,18 @@ class BlockOperator(Operator):
 
     def _times(self, h: Tensor | Rows) -> Tensor:
         block = self.block
+        ids: np.ndarray[Any, Any] | None = None
         if isinstance(h, Rows):
-            dense = h.features.dense
-            if dense is not None and dense.device.type == "cpu":
-                out = empty(self.shape[0], h.shape[1])
-                kernels.spmm_gather(
-                    block.indptr, block.indices, block.weights, h.ids.numpy(), dense.numpy(),
-                    out.numpy(),
-                )  # fmt: skip
-                return out
-            h = h.dense()
+            table = h.features.table
+            if table is not None and table.device.type == "cpu":
+                ids = h.ids.numpy()
+                h = table
+            else:
+                h = h.dense()
         if h.device.type != "cpu":
             return _device_product(self.csr(), self.shape, h)
         out = empty(self.shape[0], h.shape[1])
-        kernels.spmm(
-            block.indptr, block.indices, block.weights, h.detach().contiguous().numpy(), out.numpy()
-        )
+        kernels.spmm(block.indptr, block.indices, block.weights, numbers(h), ids, out.numpy())
         return out
 
     @cached_property
@@ -146,7 +140,7 @@ class BlockOperator(Operator):
             turned = (self.shape[1], self.shape[0])
             return _device_product((indptr, indices, values), turned, g)
         out = empty(self.shape[1], g.shape[1])
-        kernels.spmm(*self._transposed, g.numpy(), out.numpy())
+        kernels.spmm(*self._transposed, g.numpy(), None, out.numpy())
         return out
 
 
@@ -189,21 +183,14 @@ class GraphOperator(Operator):
                 self._known = (h.features, self._times(h.dense()))
             return self._known[1]
         if isinstance(h, Rows):
-            if h.features.half is not None:  # a stripe of columns at a time as float32
-                out = empty(self.shape[0], h.shape[1])
-                for at in range(0, h.shape[1], _COLUMNS):
-                    stripe = slice(at, at + _COLUMNS)
-                    part = h.features.half[:, stripe].index_select(0, h.ids).float()
-                    out[:, stripe] = self._times(part)
-                return out
-            h = h.dense()
+            table = h.features.table if h.is_all else None
+            h = h.dense() if table is None else table
         if h.device.type != "cpu":
             return _device_product(self.csr(), self.shape, h)
         p = self.graph.propagation
         out = empty(self.shape[0], h.shape[1])
-        table = h.detach().contiguous().numpy()
         kernels.propagate(
-            p.indptr, p.indices, p.values, p.row, p.col, p.loops, self.lo, table, out.numpy()
+            p.indptr, p.indices, p.values, p.row, p.col, p.loops, self.lo, numbers(h), out.numpy()
         )
         return out
 
@@ -266,9 +253,17 @@ class Preaggregated(Operator):
         raise AssertionError("features have no gradient")
 
 
+def numbers(h: Tensor) -> np.ndarray[Any, Any]:
+    """h for a kernel: float32, or the bits of its 16-bit numbers."""
+    bits = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}.get(h.dtype)
+    h = h.detach().contiguous()
+    table: np.ndarray[Any, Any] = (h if bits is None else h.view(bits)).numpy()
+    return table
+
+
 def _device_product(
     csr: tuple[Tensor, Tensor, Tensor], shape: tuple[int, int], h: Tensor
 ) -> Tensor:
     """M h by torch, for tensors that are not on the CPU (this path was never run on a GPU)."""
     indptr, indices, values = (part.to(h.device) for part in csr)
-    return torch.sparse_csr_tensor(indptr, indices.long(), values, shape) @ h
+    return torch.sparse_csr_tensor(indptr, indices.long(), values, shape) @ h.float()

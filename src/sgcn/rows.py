@@ -49,6 +49,11 @@ class Features:
         table = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
         return Features(table, None, (table.shape[0], table.shape[1]))
 
+    @property
+    def table(self) -> Tensor | None:
+        """The dense table, float32 or float16."""
+        return self.dense if self.dense is not None else self.half
+
     def rows(self, ids: Any) -> Rows:
         """A promise of the rows ``ids``."""
         return Rows(self, torch.as_tensor(ids))

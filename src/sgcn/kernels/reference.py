@@ -702,10 +702,6 @@ def spmm(indptr: Array, indices: Array, weights: Array, h: Array) -> Array:
     return out
 
 
-def spmm_gather(indptr: Array, indices: Array, weights: Array, ids: Array, table: Array) -> Array:
-    return spmm(indptr, indices, weights, table[ids])
-
-
 def propagate(p: Propagation, lo: int, rows: int, h: Array) -> Array:
     scaled = p.col[:, None] * h
     out = np.zeros((rows, h.shape[1]), np.float32)

@@ -3,7 +3,8 @@ the result does not depend on the number of threads.
 
 Rows go to threads in pieces with the same number of edges. Within a piece a stripe of `LANES`
 columns is summed at a time, in registers; the last stripe of a width that is no multiple of it
-overlaps the one before, and sums those columns again. Tables are contiguous float32.
+overlaps the one before, and sums those columns again. Tables are contiguous: float32, or 16 bits a
+number (see `lanes`), of which sums are float32 all the same.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from sgcn.kernels.lanes import LANES, add, load, scale, store, zeros
+from sgcn.kernels.lanes import LANES, add, load, number, scale, store, zeros
 from sgcn.kernels.memory import AHEAD, prefetch
 
 _PIECES = 32
@@ -35,42 +36,19 @@ def _cut(indptr: Any, lo: int, hi: int, piece: int) -> int:
 
 
 @njit(inline="always")
+def _row(ids: Any, place: Any) -> Any:
+    return np.int64(place) if ids is None else np.int64(ids[place])
+
+
+@njit(inline="always")
 def _soon(table: Any, at: Any) -> None:
     for line in range(0, LANES, _LINE):
         prefetch(table, at + line)
 
 
 @njit(nogil=True, cache=True, parallel=True)
-def spmm(indptr: Any, indices: Any, weights: Any, h: Any, out: Any) -> None:
-    """out = M h."""
-    rows, width = out.shape
-    source, target = h.reshape(-1), out.reshape(-1)
-    last = len(indices) - 1
-    for piece in prange(_PIECES):
-        lo, hi = _cut(indptr, 0, rows, piece), _cut(indptr, 0, rows, piece + 1)
-        if width < LANES:
-            for k in range(lo, hi):
-                acc = out[k]
-                acc[:] = 0.0
-                for e in range(indptr[k], indptr[k + 1]):
-                    w, row = weights[e], h[indices[e]]
-                    for f in range(width):
-                        acc[f] += w * row[f]
-            continue
-        for k in range(lo, hi):
-            for stripe in range(0, width, LANES):
-                f = min(stripe, width - LANES)
-                total = zeros()
-                for e in range(indptr[k], indptr[k + 1]):
-                    _soon(source, np.int64(indices[min(e + AHEAD, last)]) * width + f)
-                    row = load(source, np.int64(indices[e]) * width + f)
-                    total = add(total, scale(weights[e], row))
-                store(target, k * width + f, total)
-
-
-@njit(nogil=True, cache=True, parallel=True)
-def spmm_gather(indptr: Any, indices: Any, weights: Any, ids: Any, table: Any, out: Any) -> None:
-    """out = M table[ids], reading the table in place: the gathered rows are never written down."""
+def spmm(indptr: Any, indices: Any, weights: Any, table: Any, ids: Any, out: Any) -> None:
+    """out = M table, or M table[ids] if ``ids`` is not None: read in place, never written down."""
     rows, width = out.shape
     source, target = table.reshape(-1), out.reshape(-1)
     last = len(indices) - 1
@@ -81,17 +59,17 @@ def spmm_gather(indptr: Any, indices: Any, weights: Any, ids: Any, table: Any, o
                 acc = out[k]
                 acc[:] = 0.0
                 for e in range(indptr[k], indptr[k + 1]):
-                    w, row = weights[e], table[ids[indices[e]]]
+                    w, at = weights[e], _row(ids, indices[e]) * width
                     for f in range(width):
-                        acc[f] += w * row[f]
+                        acc[f] += w * number(source, at + f)
             continue
         for k in range(lo, hi):
             for stripe in range(0, width, LANES):
                 f = min(stripe, width - LANES)
                 total = zeros()
                 for e in range(indptr[k], indptr[k + 1]):
-                    _soon(source, np.int64(ids[indices[min(e + AHEAD, last)]]) * width + f)
-                    row = load(source, np.int64(ids[indices[e]]) * width + f)
+                    _soon(source, _row(ids, indices[min(e + AHEAD, last)]) * width + f)
+                    row = load(source, _row(ids, indices[e]) * width + f)
                     total = add(total, scale(weights[e], row))
                 store(target, k * width + f, total)
 
@@ -117,21 +95,23 @@ def propagate(
     nodes, width = h.shape
     hi = lo + len(out)
     weighted = len(values) > 0
+    source = h.reshape(-1)
     if width < LANES:
         for piece in prange(_PIECES):
             for i in range(_cut(indptr, lo, hi, piece), _cut(indptr, lo, hi, piece + 1)):
                 acc = out[i - lo]
                 for f in range(width):
-                    acc[f] = col[i] * h[i, f] if loops else np.float32(0.0)
+                    own = number(source, i * width + f)
+                    acc[f] = col[i] * own if loops else np.float32(0.0)
                 for e in range(indptr[i], indptr[i + 1]):
-                    j = indices[e]
+                    j = np.int64(indices[e])
                     w = values[e] if weighted else np.float32(1.0)
                     for f in range(width):
-                        acc[f] += w * (col[j] * h[j, f])
+                        acc[f] += w * (col[j] * number(source, j * width + f))
                 for f in range(width):
                     acc[f] *= row[i]
         return
-    source, target = h.reshape(-1), out.reshape(-1)
+    target = out.reshape(-1)
     few = indptr[hi] - indptr[lo] < nodes
     scaled = np.empty(0 if few else nodes * LANES, np.float32)
     last = len(indices) - 1
@@ -152,8 +132,8 @@ def propagate(
                     store(target, (i - lo) * width + f, scale(row[i], total))
             continue
         for piece in prange(_PIECES):
-            for j in range(nodes * piece // _PIECES, nodes * (piece + 1) // _PIECES):
-                store(scaled, j * LANES, scale(col[j], load(source, j * width + f)))
+            for i in range(nodes * piece // _PIECES, nodes * (piece + 1) // _PIECES):
+                store(scaled, i * LANES, scale(col[i], load(source, i * width + f)))
         for piece in prange(_PIECES):
             for i in range(_cut(indptr, lo, hi, piece), _cut(indptr, lo, hi, piece + 1)):
                 total = zeros()
