@@ -242,12 +242,13 @@ def test_layer_wise_draws_follow_their_law(name, keep, rows):
     counts = np.zeros(20)
     for epoch in range(samples):
         stream = Key(5, epoch).stream(1)
+        position = np.full(20, -1, np.int32)
         if name == "fastgcn":
-            src, factor = ColumnLaw.of(graph).draw(graph, seeds[:head], size, stream)
+            table = dataclasses.astuple(ColumnLaw.of(graph))
+            src, factor = blocks.law_sources(*table, seeds[:head], size, stream, position)
         else:
-            arrays = np.full(20, -1, np.int32), np.zeros(20)
             src, factor = blocks.ladies_sources(
-                graph.propagation, seeds, size, keep, False, stream, *arrays
+                graph.propagation, seeds, size, keep, False, stream, position, np.zeros(20)
             )
         np.testing.assert_array_equal(src[:head], seeds[:head])
         assert (factor[:head] == 1).all()

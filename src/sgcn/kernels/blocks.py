@@ -501,6 +501,7 @@ def ladies_block(
     mass: Any,
     sums: Any,
     peaks: Any,
+    target: Any,
 ) -> Any:
     """LADIES' block in one call: between two kernels a thread would have to wait for the GIL."""
     src, counts, total = ladies_draws(
@@ -515,6 +516,7 @@ def ladies_block(
     indptr, indices, weights, dst_in_src = restricted_block(p, rows, src, factor, member, position)
     if total >= 0.0:
         weigh_draws(indptr, indices, weights, counts, size, total, p.loops)
+    rescale_rows(indptr, weights, rows, target)
     return indptr, indices, weights, src, dst_in_src
 
 
@@ -605,9 +607,34 @@ def law_sources(
 
 
 @njit(nogil=True, cache=True)
+def law_block(
+    p: Any,
+    rows: Any,
+    keep: bool,
+    law: Any,
+    threshold: Any,
+    alias: Any,
+    size: int,
+    stream: Any,
+    position: Any,
+    member: Any,
+    target: Any,
+) -> Any:
+    """FastGCN's block in one call, as `ladies_block`."""
+    head = rows if keep else rows[:0]
+    src, factor = law_sources(law, threshold, alias, head, size, stream, position)
+    indptr, indices, weights, dst_in_src = restricted_block(p, rows, src, factor, member, position)
+    rescale_rows(indptr, weights, rows, target)
+    return indptr, indices, weights, src, dst_in_src
+
+
+@njit(nogil=True, cache=True)
 def rescale_rows(indptr: Any, weights: Any, rows: Any, target: Any) -> None:
-    """Scale the rows of a block, in place, to the sums ``target[rows]``; empty rows stay empty."""
-    for k in range(len(indptr) - 1):
+    """Scale the rows of a block, in place, to the sums ``target[rows]``; empty rows stay empty.
+
+    Without a ``target`` all rows stay as they are.
+    """
+    for k in range(len(indptr) - 1 if len(target) > 0 else 0):
         total = 0.0
         for e in range(indptr[k], indptr[k + 1]):
             total += weights[e]

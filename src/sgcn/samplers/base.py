@@ -140,14 +140,22 @@ def size_of_layer(sizes: int | tuple[int, ...], layer: int, depth: int) -> int:
     return sizes[layer - 1]
 
 
+def row_targets(graph: Graph, weighting: str) -> Float32:
+    """The sums that ``weighting`` scales every row of P to; none for unbiased weights."""
+    if weighting == "hajek":
+        return graph.memo("row_sums", lambda: kernels.row_sums(graph.propagation))
+    if weighting == "row":
+        return graph.memo("ones", lambda: np.ones(len(graph), np.float32))
+    return _NO_TARGETS
+
+
+_NO_TARGETS = np.empty(0, np.float32)
+
+
 def weigh(graph: Graph, rows: Int32, indptr: Any, weights: Float32, weighting: str) -> None:
     """Turn unbiased row weights, in place, into those of ``weighting``."""
-    if weighting == "hajek":
-        sums = graph.memo("row_sums", lambda: kernels.row_sums(graph.propagation))
-        kernels.rescale_rows(indptr, weights, rows, sums)
-    elif weighting == "row":
-        ones = graph.memo("ones", lambda: np.ones(len(graph), np.float32))
-        kernels.rescale_rows(indptr, weights, rows, ones)
+    if weighting != "unbiased":
+        kernels.rescale_rows(indptr, weights, rows, row_targets(graph, weighting))
 
 
 def node_wise_block(
@@ -172,15 +180,17 @@ def exact_block(graph: Graph, rows: Int32) -> Block:
     return node_wise_block(graph, rows, 1 << 31, np.uint64(0))
 
 
-def restricted_block(
-    graph: Graph, rows: Int32, src: Int32, factor: Float32, weighting: str
-) -> Block:
-    """P[rows, src] with its columns multiplied by ``factor``."""
-    indptr, indices, weights, dst_in_src = kernels.restricted_block(
-        graph.propagation, rows, src, factor, scratch.member(graph), scratch.position(graph)
+def induced_block(graph: Graph, nodes: Int32) -> Block:
+    """P[nodes, nodes]."""
+    indptr, indices, weights, places = kernels.restricted_block(
+        graph.propagation,
+        nodes,
+        nodes,
+        np.ones(len(nodes), np.float32),
+        scratch.member(graph),
+        scratch.position(graph),
     )
-    weigh(graph, rows, indptr, weights, weighting)
-    return Block(indptr, indices, weights, src, rows, dst_in_src)
+    return Block(indptr, indices, weights, nodes, nodes, places)
 
 
 @dataclass(frozen=True)
@@ -198,15 +208,6 @@ class ColumnLaw:
             return ColumnLaw(law, *kernels.alias_table(law))
 
         return graph.memo("column_law", make)
-
-    def draw(
-        self, graph: Graph, head: Int32, size: int, stream: np.uint64
-    ) -> tuple[Int32, Float32]:
-        """Sources [head, distinct draws outside head] and their factors 1, count / (size p)."""
-        src, factor = kernels.law_sources(
-            self.law, self.threshold, self.alias, head, size, stream, scratch.position(graph)
-        )
-        return src, factor
 
 
 def checked_nodes(ids: Any, nodes: int) -> Int32:

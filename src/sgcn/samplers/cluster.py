@@ -14,7 +14,7 @@ from sgcn.kernels import subgraphs as kernels
 from sgcn.kernels.random import permutation
 from sgcn.options import flag, option, whole
 from sgcn.rng import Key
-from sgcn.samplers.base import NodeSet, Sampler, restricted_block, weigh, weighting_option
+from sgcn.samplers.base import NodeSet, Sampler, induced_block, weigh, weighting_option
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Cluster(Sampler):
         chosen = order[np.arange(key.step * taken, (key.step + 1) * taken) % parts]
         spans = [partition.order[partition.starts[c] : partition.starts[c + 1]] for c in chosen]
         nodes = np.concatenate(spans)
-        block = restricted_block(graph, nodes, nodes, np.ones(len(nodes), np.float32), "unbiased")
+        block = induced_block(graph, nodes)
         if self.rescale_between and taken > 1:
             kernels.reweight_parts(
                 block.indptr,

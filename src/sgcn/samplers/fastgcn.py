@@ -8,11 +8,13 @@ import numpy as np
 
 from sgcn.block import Block, Int32
 from sgcn.graph import Graph
+from sgcn.kernels import blocks as kernels
 from sgcn.options import flag, option
 from sgcn.samplers.base import (
     ColumnLaw,
     LayerSampler,
-    restricted_block,
+    row_targets,
+    scratch,
     size_of_layer,
     sizes_option,
     weighting_option,
@@ -31,7 +33,18 @@ class Fastgcn(LayerSampler):
     keep_destinations: bool = option(True, flag(), "every destination is a source, weight exact")
 
     def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
-        head = rows if self.keep_destinations else rows[:0]
-        size = size_of_layer(self.sizes, layer, depth)
-        src, factor = ColumnLaw.of(graph).draw(graph, head, size, stream)
-        return restricted_block(graph, rows, src, factor, self.weighting)
+        law = ColumnLaw.of(graph)
+        indptr, indices, weights, src, dst_in_src = kernels.law_block(
+            graph.propagation,
+            rows,
+            self.keep_destinations,
+            law.law,
+            law.threshold,
+            law.alias,
+            size_of_layer(self.sizes, layer, depth),
+            stream,
+            scratch.position(graph),
+            scratch.member(graph),
+            row_targets(graph, self.weighting),
+        )
+        return Block(indptr, indices, weights, src, rows, dst_in_src)

@@ -12,10 +12,10 @@ from sgcn.kernels import blocks as kernels
 from sgcn.options import flag, one_of, option
 from sgcn.samplers.base import (
     LayerSampler,
+    row_targets,
     scratch,
     size_of_layer,
     sizes_option,
-    weigh,
     weighting_option,
 )
 
@@ -36,6 +36,7 @@ class Ladies(LayerSampler):
 
     def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
         p = graph.propagation
+        sums, peaks = graph.memo("square_sums", lambda: kernels.square_sums(p))
         indptr, indices, weights, src, dst_in_src = kernels.ladies_block(
             p,
             rows,
@@ -46,7 +47,8 @@ class Ladies(LayerSampler):
             scratch.position(graph),
             scratch.member(graph),
             scratch.get("mass", len(graph), np.float64),
-            *graph.memo("square_sums", lambda: kernels.square_sums(p)),
+            sums,
+            peaks,
+            row_targets(graph, self.weighting),
         )
-        weigh(graph, rows, indptr, weights, self.weighting)
         return Block(indptr, indices, weights, src, rows, dst_in_src)

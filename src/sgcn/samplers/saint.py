@@ -18,7 +18,7 @@ from sgcn.samplers.base import (
     ColumnLaw,
     NodeSet,
     Sampler,
-    restricted_block,
+    induced_block,
     scratch,
     weigh,
     weighting_option,
@@ -127,4 +127,4 @@ def _distinct(graph: Graph, nodes: Any) -> Int32:
 
 
 def _induced(graph: Graph, nodes: Int32) -> Block:
-    return restricted_block(graph, nodes, nodes, np.ones(len(nodes), np.float32), "unbiased")
+    return induced_block(graph, nodes)
