@@ -12,9 +12,25 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.compiling import announce
+from sgcn import compiling
 
-announce()
+compiling.announce()
+
+
+def _spare_blas() -> None:
+    """numba looks for scipy's BLAS, for kernels with np.dot: a third of a second, and none here.
+
+    Only in a command's own process: a program that imports sgcn may have such kernels.
+    """
+    name = "scipy.linalg"
+    if compiling.loud and name not in sys.modules:
+        sys.modules[name] = None  # type: ignore[assignment]  # makes an import of it fail
+        import numba.np.arraymath  # noqa: F401  # it looks once, when it is imported
+
+        del sys.modules[name]
+
+
+_spare_blas()
 
 
 def _start_threads() -> None:
