@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sgcn import Graph, SgcnError, data, training
+from sgcn import Graph, SgcnError, data, experiments, training
 from sgcn.cli import main
 from sgcn.experiments import EXPERIMENTS, core, execute
 from sgcn.experiments import data as datasets
@@ -99,6 +99,29 @@ def test_numbers_are_those_of_the_runs(everything: Path) -> None:
     for entry in found:
         name = f"{entry['data']} {entry['sampler']} {entry['estimator']} seed 0 train"
         assert entry["mean"] == pytest.approx(100.0 * by_name[name])
+
+
+def test_a_page_says_what_was_run(everything: Path) -> None:
+    """Of the runs, not of the plan: `growing-gap` has no restarts."""
+    pages = {name: (everything / f"{name}.md").read_text() for name in EXPERIMENTS}
+    assert "epochs of 10 batches: 1, width: 64, restarts: norm, runs: 1," in pages["f1-table"]
+    assert "restarts: none, runs: 1," in pages["growing-gap"]
+    plan = Plan("paper", 200, 256, 3, 16, ("ladies",))
+    (tiny,) = datasets.find([TINY], "paper", False)
+    made = experiments.get("memory").cases(plan, tiny)
+    assert {core.Run(one, 0, {}, {}).epochs for one in made} == {3}
+
+
+def test_another_restart_rule(tmp_path: Path, performed: list[str]) -> None:
+    """Runs that have no snapshots are the same under every rule."""
+    few = ("--data", TINY, "--runs", "1", "--samplers", "ladies")
+    assert reproduce("f1-table", tmp_path, *few) == 0
+    assert len(performed) == 3
+    assert reproduce("f1-table", tmp_path, *few, "--restart", "gradient") == 0
+    assert [name.split()[-4] for name in performed[3:]] == ["sgcn+", "sgcn++"]
+    page = (tmp_path / "f1-table.md").read_text()
+    assert "restarts: gradient," in page
+    assert "--samplers ladies --restart gradient" in page
 
 
 def test_the_five_parts_add_up(everything: Path) -> None:
@@ -197,6 +220,12 @@ def test_a_run_is_repeated_when_an_option_had_another_value(tmp_path: Path) -> N
     del saved["config"]["sampler"]["weighting"]  # an option that came later is no reason
     path.write_text(json.dumps(saved))
     assert execute.read_result(job) is not None
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", "null"])
+def test_a_damaged_result_is_no_result(text: str, tmp_path: Path) -> None:
+    (tmp_path / execute.RESULT).write_text(text)
+    assert execute.read_result(execute.Job("train", {}, tmp_path)) is None
 
 
 def test_the_content_of_a_file_decides_not_its_place(tmp_path: Path) -> None:
@@ -360,6 +389,7 @@ def test_paper_settings() -> None:
         (["memory", "--data", "debian", "--runs", "0"], "--runs is 0"),
         (["memory", "--data", "debian", "--epochs", "0"], "--epochs is 0"),
         (["memory", "--data", "debian", "--jobs", "0"], "--jobs is 0"),
+        (["f1-table", "--samplers", "ladeis"], "--samplers has .ladeis.*did you mean .ladies"),
         (["memory", "--data", "debian", "--out", "file"], "--out is 'file'"),
     ],
 )

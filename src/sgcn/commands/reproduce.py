@@ -33,6 +33,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="instead of the budget's")
     parser.add_argument(
+        "--samplers", metavar="S[,S...]", help="rows of the tables over samplers; see the list"
+    )
+    parser.add_argument(
+        "--restart", choices=("norm", "gradient", "movement", "none"), default="norm",
+        help="what calls an early snapshot; default: %(default)s, as in the paper's algorithms",
+    )  # fmt: skip
+    parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes that run at once; default: 1"
     )
     parser.add_argument(
@@ -52,7 +59,9 @@ def run(args: argparse.Namespace) -> None:
         return
     names = list(experiments.EXPERIMENTS) if args.name == "all" else [args.name]
     chosen = {name: experiments.get(name) for name in names}
-    plan = execute.with_changes(PLANS[args.budget], args.runs, args.epochs)
+    plan = execute.with_changes(
+        PLANS[args.budget], args.runs, args.epochs, args.samplers, args.restart
+    )
     if args.jobs < 1:
         raise SgcnError(f"--jobs is {args.jobs}, expected a whole number >= 1")
     output.check_place(args.out)
@@ -80,9 +89,10 @@ def _command(args: argparse.Namespace, name: str) -> str:
         words += ["--data", ",".join(one.rpartition("/")[2] for one in split_names(args.data))]
     words += ["--stand-in"] if args.stand_in else []
     words += ["--budget", args.budget]
-    for option in ("runs", "epochs"):
+    for option in ("runs", "epochs", "samplers"):
         value = getattr(args, option)
         words += [] if value is None else [f"--{option}", str(value)]
+    words += [] if args.restart == "norm" else ["--restart", args.restart]
     return shlex.join(words)
 
 

@@ -25,6 +25,7 @@ class Plan:
     runs: int
     probes: int
     samplers: tuple[str, ...]
+    restart: str = "norm"  # the rule of the paper's algorithms; its text names `gradient` as well
 
     @property
     def quick(self) -> bool:
@@ -66,6 +67,16 @@ class Run:
     def failed(self) -> str | None:
         """Why training broke off, if it did."""
         return next((r["failed"] for r in self.results.values() if r["failed"]), None)
+
+    @property
+    def epochs(self) -> int:
+        return int(self.case.values["training"]["epochs"])
+
+    @property
+    def restart(self) -> str | None:
+        """What calls an early snapshot; None where the paper has no snapshots."""
+        rule: str | None = self.case.values["estimator"].get("restart")
+        return rule
 
     @functools.cached_property
     def events(self) -> list[dict[str, Any]]:

@@ -20,7 +20,9 @@ from typing import Any
 
 from sgcn.errors import SgcnError
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, Case, Plan, Run
-from sgcn.experiments.data import fingerprint
+from sgcn.experiments.data import fingerprint, split_names
+from sgcn.experiments.settings import ROWS
+from sgcn.options import nearest
 
 RESULT = "result.json"
 
@@ -93,14 +95,17 @@ def _sections(values: dict[str, Any]) -> dict[str, Any]:
 def read_result(job: Job) -> dict[str, Any] | None:
     """The result in a run's directory, unless an option had another value then."""
     try:
-        found: dict[str, Any] = json.loads((job.folder / RESULT).read_text())
+        found = json.loads((job.folder / RESULT).read_text())
     except (FileNotFoundError, ValueError):
+        return None
+    if not isinstance(found, dict) or "config" not in found:
         return None
     now = _sections(job.values)
     for section, options in found["config"].items():
         if any(now[section].get(key, value) != value for key, value in options.items()):
             return None
-    return found
+    result: dict[str, Any] = found
+    return result
 
 
 def _done(case: Case, seed: int, by_kind: dict[str, Job]) -> Run:
@@ -214,9 +219,23 @@ def check(cases: Sequence[Case]) -> None:
         make_config(case.values)
 
 
-def with_changes(plan: Plan, runs: int | None, epochs: int | None) -> Plan:
-    """``plan`` with as many runs and epochs as a user wants."""
+def with_changes(
+    plan: Plan, runs: int | None, epochs: int | None, samplers: str | None, restart: str
+) -> Plan:
+    """``plan`` with the runs, epochs, samplers and restart rule that a user wants."""
     for name, value in (("--runs", runs), ("--epochs", epochs)):
         if value is not None and value < 1:
             raise SgcnError(f"{name} is {value}, expected a whole number >= 1")
-    return replace(plan, runs=runs or plan.runs, epochs=epochs or plan.epochs)
+    chosen = plan.samplers if samplers is None else tuple(split_names(samplers))
+    for name in chosen:
+        if name not in ROWS:
+            raise SgcnError(
+                f"--samplers has {name!r}, expected some of {', '.join(ROWS)}{nearest(name, ROWS)}"
+            )
+    return replace(
+        plan,
+        runs=runs or plan.runs,
+        epochs=epochs or plan.epochs,
+        samplers=chosen,
+        restart=restart,
+    )

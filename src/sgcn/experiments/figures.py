@@ -44,8 +44,10 @@ def finish(figure: Any, title: str, plan: Plan, runs: Sequence[Run]) -> None:
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     failed = sum(run.failed is not None for run in runs)
     broken = f" {_many(failed, 'run')} diverged." if failed else ""
+    epochs = sorted({run.epochs for run in runs})
     words = (
-        f"{'; '.join(notes)}.\nBudget {plan.budget}: {_many(plan.epochs, 'epoch')} of 10 batches, "
+        f"{'; '.join(notes)}.\nBudget {plan.budget}: "
+        f"{' or '.join(_many(number, 'epoch') for number in epochs)} of 10 batches, "
         f"width {plan.width}, {_many(plan.runs, 'run')}; mean and one standard "
         f"deviation.{broken}"
     )

@@ -43,6 +43,8 @@ def write(
         "title": experiment.title,
         "command": command,
         "plan": asdict(plan) | {"samplers": list(plan.samplers)},
+        "epochs": sorted({run.epochs for run in runs}),
+        "restarts": sorted({run.restart for run in runs if run.restart is not None}),
         "threads": sorted({r["threads"] for run in runs for r in run.results.values()}),
         "data": {run.case.data.label: run.case.data.note for run in runs},
         "note": experiment.note,
@@ -157,14 +159,16 @@ def summarise(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any
 
 def _markdown(facts: dict[str, Any], experiment: Experiment) -> str:
     plan = facts["plan"]
+    epochs, threads = (" or ".join(map(str, facts[key])) for key in ("epochs", "threads"))
+    restarts = " or ".join(facts["restarts"]) or "none"
     lines = [
         f"# {facts['title']}",
         "",
         f"    {facts['command']}",
         "",
-        f"Budget `{plan['budget']}`, epochs of 10 batches: {plan['epochs']}, width: "
-        f"{plan['width']}, runs: {plan['runs']}, threads: "
-        f"{' or '.join(map(str, facts['threads']))}. Mean ± standard deviation over the runs.",
+        f"Budget `{plan['budget']}`, epochs of 10 batches: {epochs}, width: {plan['width']}, "
+        f"restarts: {restarts}, runs: {plan['runs']}, threads: {threads}. Mean ± standard "
+        "deviation over the runs.",
     ]
     if experiment.note:
         lines += ["", experiment.note]

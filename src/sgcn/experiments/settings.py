@@ -64,12 +64,14 @@ def case(
     if sampler != "full":
         values["sampler"] = {"name": sampler, **SAMPLERS[sampler]}
         if make_estimator(values["estimator"]["name"]).takes_snapshots:
-            values["estimator"] |= _schedule(data) | schedule
+            values["estimator"] |= _schedule(plan, data) | schedule
     return Case(data, sampler, estimator, values, setting, at, kinds)
 
 
-def _schedule(data: Dataset) -> dict[str, Any]:
-    """K = 10, restarts at alpha = beta = 1.1, and large batches where the paper has them."""
-    schedule: dict[str, Any] = {"gap": 10, "restart": "norm", "alpha": 1.1, "beta": 1.1}
+def _schedule(plan: Plan, data: Dataset) -> dict[str, Any]:
+    """K = 10, restarts, and large batches where the paper has them."""
+    schedule: dict[str, Any] = {"gap": 10, "restart": plan.restart}
+    if plan.restart == "norm":
+        schedule |= {"alpha": 1.1, "beta": 1.1}
     share = paper()["snapshot_share"].get(data.paper)
     return schedule if share is None else schedule | {"snapshot_nodes": share}
