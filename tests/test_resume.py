@@ -21,7 +21,7 @@ from sgcn.events import EpochEvent, JsonLines
 # What is trained, and how it is stopped, one signal after the other: before the first checkpoint
 # (None), or so many steps after the last one.
 RUNS: dict[str, tuple[list[str], list[tuple[int, tuple[int, int] | None]]]] = {
-    "anchored": ([], 2 * [(signal.SIGKILL, (1, 120))]),
+    "anchored": (["--set", "training.probe_every=9"], 2 * [(signal.SIGKILL, (1, 120))]),
     "large batch": (
         ["--set", "estimator.snapshot_nodes=0.5", "--set", "model.dropout=0.3",
          "--set", "estimator.growth=0.5", "--set", "estimator.table_storage=disk"],

@@ -84,6 +84,9 @@ class TrainingOptions(Options):
     patience: int | None = option(
         None, optional(whole()), "stop after so many epochs without a better score"
     )
+    probe_every: int | None = option(
+        None, optional(whole()), "steps between looks at the gradient's error; none: no looks"
+    )
     checkpoint_seconds: float = option(30.0, real(0.0), "least time between two checkpoints")
 
 

@@ -53,7 +53,18 @@ class EpochEvent:
     event: str = "epoch"
 
 
-Event = StepEvent | ScoreEvent | EpochEvent
+@dataclass(frozen=True)
+class ProbeEvent:
+    """What a `GradientProbe` found before step ``step``: relative errors of the gradient."""
+
+    step: int
+    relative_mse: float
+    relative_bias2: float
+    relative_variance: float
+    event: str = "probe"
+
+
+Event = StepEvent | ScoreEvent | EpochEvent | ProbeEvent
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
@@ -62,6 +73,8 @@ def to_json(value: Any, indent: int | None = None) -> str:
     def finite(part: Any) -> Any:
         if isinstance(part, dict):
             return {key: finite(inner) for key, inner in part.items()}
+        if isinstance(part, (list, tuple)):
+            return [finite(inner) for inner in part]
         return None if isinstance(part, float) and not math.isfinite(part) else part
 
     return json.dumps(finite(value), indent=indent, allow_nan=False)

@@ -21,7 +21,7 @@ from sgcn.checkpoint import write_tensors, write_text
 from sgcn.config import Config, make_config, read_toml
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
-from sgcn.events import JsonLines, Progress, Sink, to_json
+from sgcn.events import JsonLines, ProbeEvent, Progress, Sink, to_json
 from sgcn.graph import Graph
 from sgcn.nn import Model, make_model
 from sgcn.operators import BlockOperator, Operator, Preaggregated
@@ -30,7 +30,7 @@ from sgcn.rng import Key
 from sgcn.rows import Features
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
-from sgcn.training import Fitted, fit
+from sgcn.training import Callback, Fitted, fit
 
 CONFIG, SUMMARY, MODEL, METRICS, STATE = (
     "config.toml",
@@ -39,6 +39,7 @@ CONFIG, SUMMARY, MODEL, METRICS, STATE = (
     "metrics.jsonl",
     "state",
 )
+_PROBES = 8  # draws a look at the gradient's error
 
 
 def is_run(path: Path) -> bool:
@@ -110,6 +111,15 @@ def train(
     config, graph, model = prepare(config)
     rehearse(config, graph, model)
     home = next(path for path in (out, *out.absolute().parents) if path.exists())
+    weights = sum(p.numel() for p in model.parameters())
+    if config.training.probe_every is not None:
+        from sgcn.analysis.memory import check_memory
+        from sgcn.analysis.probe import GradientProbe
+
+        check_memory(
+            GradientProbe(_PROBES).bytes_needed(weights), f"probes of {weights:,} weights",
+            "leave out training.probe_every",
+        )  # fmt: skip
     needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
     if shutil.disk_usage(home).free < needed:
         raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
@@ -129,7 +139,8 @@ def _train(
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         write_text(out / CONFIG, config.to_toml())
-    sinks: list[Sink] = [JsonLines(out / METRICS, _metrics_bytes(out) if resume else 0)]
+    metrics = JsonLines(out / METRICS, _metrics_bytes(out) if resume else 0)
+    sinks: list[Sink] = [metrics]
     if not quiet:
         sinks.append(Progress())
     options = config.training
@@ -140,7 +151,7 @@ def _train(
         batches_per_epoch=options.batches_per_epoch, inductive=options.inductive,
         preaggregate=options.preaggregate, evaluate_every=options.evaluate_every,
         best_by=options.best_by, patience=options.patience, seed=options.seed,
-        threads=options.threads, sinks=sinks, state=out / STATE,
+        threads=options.threads, sinks=sinks, callbacks=_probes(config, metrics), state=out / STATE,
         checkpoint_seconds=options.checkpoint_seconds,
     )  # fmt: skip
     write_tensors(out / MODEL, dict(model.state_dict()))
@@ -150,6 +161,20 @@ def _train(
     summary = _summary(fitted, config)
     write_text(out / SUMMARY, to_json(summary, indent=1) + "\n")  # last: its presence says done
     return summary
+
+
+def _probes(config: Config, metrics: Sink) -> list[Callback]:
+    """What measures the gradient's error on the way, if it is asked for."""
+    if config.training.probe_every is None:
+        return []
+    from sgcn.analysis.probe import GradientProbe, Measured
+
+    def tell(found: Measured) -> None:
+        errors = (found.total.mse.value, found.total.bias2.value, found.total.variance.value)
+        metrics.emit(ProbeEvent(found.step, *errors))
+
+    every, seed = config.training.probe_every, config.training.seed
+    return [GradientProbe(_PROBES, every, seed=seed, tell=tell)]
 
 
 def optimizer_of(config: Config, parameters: Any) -> torch.optim.Optimizer:

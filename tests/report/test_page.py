@@ -92,13 +92,23 @@ def test_an_unfinished_run_counts_what_it_has(tmp_path):
     )
 
 
-def test_gradient_errors_are_drawn_where_there_are_any(tmp_path):
-    probe = {"event": "probe", "step": 1, "relative_mse": 0.25}  # without a clock of its own
-    folder = make_run(tmp_path / "run", [step(0, gradient_error=0.5), step(1), probe])
-    (run,) = read_page(report(tmp_path / "page.html", folder))["runs"]
-    assert run["curves"]["gradient_error"] == {
-        "step": [0, 1], "seconds": [0.01, 0.02], "value": [0.5, 0.25],
-    }  # fmt: skip
+def test_gradient_errors_of_a_run_that_looked_at_them(folder, tmp_path):
+    """Probes find an error, and leave the run as it is."""
+    run = tmp_path / "run"
+    options = ["--quiet", "--estimator", "anchored", "--epochs", "4", "--seed", "3", "--out", run,
+               "--set", "model.widths=8", "--set", "training.batch_size=16",
+               "--set", "training.probe_every=5"]  # fmt: skip
+    assert main(["train", str(folder.parent / "small.npz"), *map(str, options)]) == 0
+    weights = [(one / "model.safetensors").read_bytes() for one in (run, folder / "anchored")]
+    assert weights[0] == weights[1]
+    probes = [event for event in runs.read_events(run) if event["event"] == "probe"]
+    (shown,) = read_page(report(tmp_path / "page.html", run))["runs"]
+    curve = shown["curves"]["gradient_error"]
+    assert curve["step"] == [event["step"] for event in probes]
+    assert len(curve["step"]) >= 2
+    assert all(seconds > 0 for seconds in curve["seconds"])
+    assert curve["value"] == pytest.approx([event["relative_mse"] for event in probes], rel=1e-5)
+    assert all(value > 0 for value in curve["value"])
 
 
 def test_missing_numbers_are_null(tmp_path):

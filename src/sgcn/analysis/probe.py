@@ -8,7 +8,7 @@ exact one at the same weights. Nothing that the run reads is changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -92,6 +92,7 @@ class GradientProbe:
     first: int = 3
     seed: int = 0
     last: int | None = None
+    tell: Callable[[Measured], None] | None = None  # called with each measurement
     steps: list[Measured] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -103,12 +104,20 @@ class GradientProbe:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise SgcnError(f"{name} is {value!r}, expected a whole number >= {least}")
         self._stream = int(Key(check_seed(self.seed)).stream(_PROBES)) >> 1
-        self._next = self.first
+        self._next: int | None = None
 
     def __call__(self, engine: Engine, loader: Loader, step: int) -> None:
+        if self._next is None:  # a run that goes on starts in the middle
+            self._next = self._after(step - 1)
         if step >= self._next and not engine.due() and (self.last is None or step <= self.last):
-            self._next += self.every * ((step - self._next) // self.every + 1)
+            self._next = self._after(step)
             self.steps.append(self.measure(engine, loader.batch_size, step))
+            if self.tell is not None:
+                self.tell(self.steps[-1])
+
+    def _after(self, step: int) -> int:
+        """The next step to measure after ``step``."""
+        return self.first + self.every * max((step - self.first) // self.every + 1, 0)
 
     def bytes_needed(self, parameters: int) -> int:
         """Memory for the gradients of a model with so many ``parameters``, and their products."""

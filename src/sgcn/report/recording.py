@@ -118,9 +118,7 @@ class Recording:
         else:
             seconds = self.spent["total"]
         kind = event.get("event")
-        found: dict[str, Any] = {
-            "gradient_error": event.get("gradient_error", event.get("relative_mse"))
-        }
+        found: dict[str, Any] = {}
         if kind == "step":
             found |= {name: event.get(name) for name in ("loss", "gradient_norm", "drift")}
             self._count(event, step, seconds)
@@ -130,6 +128,8 @@ class Recording:
                 found |= {"f1": score.get("f1_micro"), "validation_loss": score.get("loss")}
                 if event.get("best"):
                     self.best = {"validation": score, "best_epoch": event.get("epoch")}
+        elif kind == "probe":
+            found["gradient_error"] = event.get("relative_mse")
         for name, value in found.items():
             if value is not None and step == step:
                 self.curves[name].add(step, seconds, _number(value))
