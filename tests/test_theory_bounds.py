@@ -486,3 +486,23 @@ def test_bad_options(case, data, tmp_path, capsys):
     assert said.out == ""
     assert re.fullmatch(r"sgcn: error: [^\n]+\n", said.err)
     assert words in said.err
+
+
+def test_bounds_beyond_numbers_leave_the_distances(data, tmp_path, capsys, monkeypatch):
+    def beyond(*args, **options):
+        raise appendix.BeyondNumbersError("the bounds are beyond 1e308")
+
+    monkeypatch.setattr(appendix, "measure", beyond)
+    out = tmp_path / "theory.json"
+    assert main(["theory", str(data), *OPTIONS, "--out", str(out)]) == 0
+    assert "no bounds: the bounds are beyond 1e308" in capsys.readouterr().out
+    found = json.loads(out.read_text())
+    assert found["why_no_bounds"] == "the bounds are beyond 1e308"
+    assert found["results"][0]["bounds"] is None
+    assert found["results"][0]["variance"] > 0
+
+
+def test_too_many_draws_are_refused_first(data, capsys, monkeypatch):
+    monkeypatch.setattr("sgcn.analysis.theory.propagation_error", None)  # not reached
+    assert main(["theory", str(data), "--draws", "1000000000000"]) == 2
+    assert "take fewer draws" in capsys.readouterr().err

@@ -85,7 +85,8 @@ class Options:
                 object.__setattr__(self, field.name, value)
             if not rule.test(value):
                 raise SgcnError(
-                    f"{type(self).__name__.lower()}: {field.name} is {value!r}, "
+                    f"{type(self).__name__.removesuffix('Options').lower()}: {field.name} is "
+                    f"{value!r}, "
                     f"expected {rule.words}"
                 )
 

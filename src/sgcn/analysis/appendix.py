@@ -154,6 +154,22 @@ def measure(
     return _report(setting, found, walks, norms, gap, alpha, beta, rate, steps, error)
 
 
+def check_room(model: Model, graph: Graph, draws: int) -> None:
+    """Refuse more draws than memory has room for."""
+    shapes = [layer.get_parameter("weight").shape for layer in model.layers]
+    weights, widths = sum(a * b for a, b in shapes), sum(a + b for a, b in shapes)
+    entries = graph.edges + len(graph) * graph.self_loops
+    check_memory(
+        8 * (draws * weights + 2 * model.depth * entries + 4 * len(graph) * widths),
+        f"{draws:,} gradients of {weights:,} weights, {entries:,} entries and an exact pass",
+        "take fewer draws, narrower layers or a smaller graph",
+    )
+
+
+class BeyondNumbersError(SgcnError):
+    """The bounds are larger than any float64."""
+
+
 def check_wishes(steps: int, error: float) -> None:
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise SgcnError(f"steps is {steps!r}, expected a whole number >= 1")
@@ -225,14 +241,9 @@ class _Draws:
 
     def __init__(self, setting: _Setting, draws: int) -> None:
         self.setting, self.draws = setting, draws
+        check_room(setting.model, setting.graph, draws)
         depth, entries = setting.model.depth, len(setting.entries.value)
         weights = sum(w.numel() for w in setting.network.weights)
-        widths = sum(w.shape[0] + w.shape[1] for w in setting.network.weights)
-        check_memory(
-            8 * (draws * weights + 2 * depth * entries + 4 * len(setting.graph) * widths),
-            f"{draws} gradients of {weights:,} weights, {entries:,} entries and an exact pass",
-            "take fewer draws, narrower layers or a smaller graph",
-        )
         self.errors = np.empty((draws, weights))
         self.total = np.zeros((depth, entries))
         self.squares = np.zeros((depth, entries))
@@ -449,7 +460,7 @@ def _report(
         "Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus,
     }  # fmt: skip
     if not all(math.isfinite(value) for value in [*vars(c).values(), *deltas.values()]):
-        raise SgcnError(
+        raise BeyondNumbersError(
             f"the bounds of {n.depth} layers are beyond 1e308, expected numbers: take fewer layers "
             "or a smaller graph"
         )

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from tqdm import tqdm
 
 from sgcn.analysis.memory import check_memory
 from sgcn.analysis.moments import Mean, number
@@ -84,7 +85,7 @@ def propagation_error(
     needed = 2 * 8 * _GROUPS * len(entries.value)
     check_memory(needed, f"moments of {len(entries.value):,} entries", "take a smaller graph")
     moments = _Moments(entries)
-    for draw in range(draws):
+    for draw in tqdm(range(draws), desc=f"{sampler.name}: M", leave=False, disable=None):
         moments.add(draw % _GROUPS, _block(graph, sampler, rows, nodes, Key(seed, draw), depth))
     variance, bias2, met = moments.distances()
     return PropagationError(variance, bias2, met, formula(graph, sampler, rows, depth))
