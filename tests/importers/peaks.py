@@ -2,6 +2,7 @@
 
     python tests/importers/peaks.py                     every format, many edges and wide features
     python tests/importers/peaks.py planetoid graphsage some of them
+    python tests/importers/peaks.py --size small        a graph of a few MB
 
 Each import is a process of its own, which imports a small graph of the same format first: kernels
 are then loaded. This one watches from outside, every millisecond, how much anonymous memory
@@ -11,6 +12,7 @@ are then loaded. This one watches from outside, every millisecond, how much anon
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import subprocess
@@ -22,10 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from writers import FORMATS, Format, Truth, csv, make_truth, write_planetoid_as, write_scipy
 
 #: Nodes, undirected edges drawn and features: one graph is large by its edges, one by its features.
 SIZES = {"edges": (250_000, 5_000_000, 1), "features": (50_000, 100_000, 1_024)}
+#: On demand only: what parts on their way amount to shows where arrays are small.
+SMALL = {"small": (20_000, 500_000, 8)}
 
 
 def write_tsv(folder: Path, truth: Truth) -> None:
@@ -54,6 +59,50 @@ def with_csv(folder: Path, truth: Truth) -> None:
     FORMATS["edgelist"].write(folder, truth)
 
 
+def weights_of(truth: Truth) -> Any:
+    return np.random.default_rng(0).random(len(truth.src)).astype(np.float32)
+
+
+def write_weighted_csv(folder: Path, truth: Truth) -> None:
+    lines = zip(truth.src.tolist(), truth.dst.tolist(), weights_of(truth).tolist(), strict=True)
+    (folder / "edges.csv").write_text("".join(f"{i},{j},{w:.6f}\n" for i, j, w in lines))
+
+
+def write_weighted_scipy(folder: Path, truth: Truth) -> None:
+    matrix = sp.coo_array((weights_of(truth), (truth.src, truth.dst)), shape=(len(truth),) * 2)
+    sp.save_npz(folder / "matrix.npz", matrix.tocsr())
+
+
+def write_weighted_pyg(folder: Path, truth: Truth) -> None:
+    import torch
+
+    edges = torch.from_numpy(np.stack((truth.src, truth.dst)))
+    weights = torch.from_numpy(weights_of(truth))
+    data = {"edge_index": edges, "edge_weight": weights, "num_nodes": len(truth)}
+    torch.save(data, folder / "data.pt")
+
+
+def write_weighted_networkx(folder: Path, truth: Truth) -> None:
+    rows = zip(truth.src.tolist(), truth.dst.tolist(), weights_of(truth).tolist(), strict=True)
+    nodes = [{"id": k} for k in range(len(truth))]
+    edges = [{"source": i, "target": j, "w": w} for i, j, w in rows]
+    (folder / "graph.json").write_text(json.dumps({"nodes": nodes, "edges": edges}))
+
+
+#: Graphs with weights, which have no features here.
+WEIGHTED = {
+    "edgelist-weighted": Format(
+        "edgelist", write_weighted_csv, (), {"weight_column": 2}, source="edges.csv"
+    ),
+    "scipy-weighted": Format(
+        "scipy", write_weighted_scipy, (), {"weighted": True}, source="matrix.npz"
+    ),
+    "pyg-weighted": Format("pyg", write_weighted_pyg, (), {"weighted": True}, source="data.pt"),
+    "networkx-weighted": Format(
+        "networkx", write_weighted_networkx, (), {"weight": "w"}, source="graph.json"
+    ),
+}
+
 #: The formats of the other tests; features beside the edges are named as they are for a user.
 CASES = FORMATS | {
     "planetoid": replace(FORMATS["planetoid"], write=write_planetoid_as),
@@ -63,6 +112,7 @@ CASES = FORMATS | {
     "edgelist-parquet": Format(
         "edgelist", write_parquet, (), {"features": "x.parquet"}, source="edges.parquet"
     ),
+    **WEIGHTED,
 }
 
 
@@ -77,7 +127,7 @@ def large_truth(nodes: int, edges: int, width: int) -> Truth:
 def write_both(name: str, size: str, place: Path) -> None:
     small = make_truth(40)
     small.split = np.repeat(np.array([0, 1, -1, 2], np.int8), 10)
-    for folder, truth in (("small", small), ("large", large_truth(*SIZES[size]))):
+    for folder, truth in (("small", small), ("large", large_truth(*(SIZES | SMALL)[size]))):
         (place / folder).mkdir()
         CASES[name].write(place / folder, truth)
 
@@ -151,14 +201,14 @@ def main(names: list[str], sizes: list[str]) -> None:
     print("|---|---|---|---|---|---|---|")
     for name in names or list(CASES):
         for size in sizes:
-            if (name, size) != ("edgelist-tsv", "features"):  # it has none
+            if size != "features" or name not in ("edgelist-tsv", *WEIGHTED):  # these have none
                 print(measure(name, size), flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="FORMAT", help=", ".join(CASES))
-    parser.add_argument("--size", choices=SIZES, action="append")
+    parser.add_argument("--size", choices=SIZES | SMALL, action="append")
     parser.add_argument("--bring", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.bring:

@@ -76,8 +76,7 @@ def test_parts_do_not_show(tmp_path, monkeypatch):
     """The same graph when only a few rows, edges or bytes pass at a time."""
     truth = make_truth(sets=True)
     write_graphsaint(tmp_path, truth)
-    for module, name in (("sgcn.data.readers.arrays.CHUNK", 7), ("sgcn.data.draft.CHUNK", 7),
-                         ("sgcn.data.readers.jsontext._STEP", 5)):  # fmt: skip
+    for module, name in (("sgcn.data.draft.CHUNK", 7), ("sgcn.data.readers.jsontext._STEP", 5)):
         monkeypatch.setattr(module, name)
     assert_holds(brought("graphsaint", tmp_path, tmp_path / "out"), truth, truth.standardised())
 

@@ -14,7 +14,7 @@ from checks import assert_holds, brought, refused
 from writers import FORMATS, planetoid_truth, python2, write_planetoid_as, write_python2
 
 from sgcn import SgcnError
-from sgcn.data.readers.pickles import Csr, array_of, read_pickle
+from sgcn.data.readers.pickles import Csr, array_of, read_lists, read_pickle
 
 OPTIONS = {"validation": 10}
 
@@ -29,6 +29,32 @@ def test_everything_arrives(tmp_path):
     assert graph.x.has_sorted_indices
     assert graph.y[37] == graph.split[37] == -1  # like Citeseer's isolated nodes
     assert graph.x[[37]].nnz == 0
+
+
+def test_parts_do_not_show(tmp_path, monkeypatch):
+    """Sparse, dense or one of each, out of order and with entries twice, 7 entries at a time."""
+    monkeypatch.setattr("sgcn.data.draft.CHUNK", 7)
+    truth = planetoid_truth()
+    test = write_planetoid_as(tmp_path, truth)
+    allx = sp.csr_matrix(truth.x[: min(test)].astype(np.float32))
+    backwards = np.repeat(allx.indptr[1:] + allx.indptr[:-1] - 1, np.diff(allx.indptr))
+    order = np.repeat(backwards - np.arange(allx.nnz), 2)  # every row from its end, entries twice
+    halves = (allx.data[order] / 2, allx.indices[order], allx.indptr * 2)
+    write_python2(tmp_path / "ind.toy.allx", sp.csr_matrix(halves, allx.shape))
+    graph = brought("planetoid", tmp_path, tmp_path / "sparse", **OPTIONS)
+    assert_holds(graph, truth)
+    assert graph.x.has_canonical_format
+    write_python2(tmp_path / "ind.toy.tx", np.asfortranarray(truth.x[test]))
+    assert_holds(brought("planetoid", tmp_path, tmp_path / "mixed", **OPTIONS), truth)
+
+
+def test_one_list_may_be_of_several_nodes(tmp_path):
+    write_planetoid_as(tmp_path, planetoid_truth())
+    shared = [5, 6]
+    (tmp_path / "ind.toy.graph").write_bytes(pickle.dumps({1: shared, 2: [7], 3: shared}))
+    graph = brought("planetoid", tmp_path, tmp_path / "out", **OPTIONS)
+    rows = {k: graph.indices[graph.indptr[k] : graph.indptr[k + 1]].tolist() for k in (1, 2, 3, 5)}
+    assert rows == {1: [5, 6], 2: [7], 3: [5, 6], 5: [1, 3]}
 
 
 def test_dense_features_stay_dense(tmp_path):
@@ -64,8 +90,10 @@ def test_pickles_of_any_age(tmp_path, protocol):
         np.testing.assert_array_equal(read, value)
         assert read.dtype == value.dtype
     path.write_bytes(pickle.dumps(graph, protocol))
-    lists = read_pickle(path, "a graph")
-    assert {node: ends.tolist() for node, ends in lists.items()} == graph
+    lists = read_lists(path, "a graph", tmp_path / "spool")
+    spans = zip(lists.nodes.tolist(), lists.starts, lists.lengths, strict=True)
+    assert {node: lists.values[a : a + m].tolist() for node, a, m in spans} == graph
+    assert not (tmp_path / "spool").exists()
     for value in (matrix, sp.csr_array(matrix)):
         path.write_bytes(pickle.dumps(value, protocol))
         read = read_pickle(path, "a matrix")
@@ -144,6 +172,9 @@ EVIL = {
     "dtype with a field list": b"cnumpy\ndtype\n((S'a'\nlttR.",
     "append to a number": b"I1\nI2\na.",
     "odd key": b"}(](I1\net.",
+    "a list as a key": b"}(]I1\nu.",
+    "an earlier list": b"}(I0\n]q\x00I1\n]q\x01uI2\nh\x00I5\nas.",
+    "a memo with gaps": b"}I1\nr\x05\x00\x00\x00h\x03s.",
 }  # fmt: skip
 
 

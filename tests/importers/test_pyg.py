@@ -91,7 +91,7 @@ def test_weights_and_directions(tmp_path):
     refused("pyg", save(tmp_path / "b.pt"), tmp_path, "no edge_weight", weighted=True)
     (tmp_path / "made").rmdir()
     path = save(tmp_path / "c.pt", edge_weight=torch.ones(3))
-    refused("pyg", path, tmp_path, "c.pt", "weights have shape (3,)", weighted=True)
+    refused("pyg", path, tmp_path, "c.pt", "edge_weight", "has shape (3,)", weighted=True)
 
 
 def test_shapes_of_labels_and_masks(tmp_path):

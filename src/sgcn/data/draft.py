@@ -17,6 +17,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -32,33 +33,57 @@ from sgcn.kernels import csr
 #: Entries that pass at a time: large enough for bulk speed, small beside any array worth streaming.
 CHUNK = 1 << 18
 
+#: Rows that pass at a time: a row of one number, an edge say, is as fast in smaller parts.
+ROWS = 1 << 16
+
+#: Edges as (row, column) or (row, column, weight), some at a time, as often as they are wanted.
+Parts = Callable[[], Iterator[tuple[Any, ...]]]
+
+#: What the bar on the terminal is about, if there is one.
+_bars: list[str] = []
+
 #: Seconds after which work is long enough for a bar.
 DELAY = 0.5
 
 
+def rows_of(width: int) -> int:
+    """How many rows of ``width`` entries pass at a time."""
+    return max(1, min(ROWS, CHUNK // max(width, 1)))
+
+
 def chunks(rows: int, width: int = 1) -> Iterator[slice]:
-    """Slices over ``rows`` rows, about `CHUNK` entries each."""
-    step = max(1, CHUNK // max(width, 1))
+    """Slices over ``rows`` rows, `rows_of` each."""
+    step = rows_of(width)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def entries(indptr: Any, indices: Any) -> Iterator[tuple[Any, Any]]:
-    """CSR arrays as (column, row) in parts: an edge goes from the node that is read."""
+def entries(indptr: Any, indices: Any, *values: Any) -> Iterator[tuple[Any, ...]]:
+    """CSR arrays as (column, row, value) in parts: an edge goes from the node that is read."""
     for part in chunks(len(indices)):
-        places = np.arange(part.start, part.stop)
-        yield indices[part], np.searchsorted(indptr, places, "right") - 1
+        first = int(np.searchsorted(indptr, part.start, "right")) - 1
+        last = int(np.searchsorted(indptr, part.stop, "left"))
+        lengths = np.diff(np.clip(indptr[first : last + 1], part.start, part.stop))
+        rows = np.repeat(np.arange(first, last, dtype=np.int32), lengths)
+        yield indices[part], rows, *(array[part] for array in values)
 
 
 @contextmanager
 def progress(what: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, silence elsewhere; call what it gives with each step."""
-    if not sys.stderr.isatty():
+    """A bar on a terminal, silence elsewhere; call what it gives with each step.
+
+    Work inside of other work, as reading for what is written, has no bar of its own.
+    """
+    if _bars or not sys.stderr.isatty():
         yield lambda step: None
         return
     from tqdm import tqdm
 
     with tqdm(total=total, desc=what, unit=unit, unit_scale=True, leave=False, delay=DELAY) as bar:
-        yield bar.update
+        _bars.append(what)
+        try:
+            yield bar.update
+        finally:
+            _bars.remove(what)
 
 
 class Draft:
@@ -112,7 +137,8 @@ class Draft:
     def write(self, name: str, array: Any) -> None:
         """A whole array."""
         array = np.ascontiguousarray(array)
-        self.stream(name, array.shape, array.dtype, (array,))
+        parts = (array[part] for part in chunks(len(array), math.prod(array.shape[1:])))
+        self.stream(name, array.shape, array.dtype, parts)
 
     def stream(self, name: str, shape: tuple[int, ...], dtype: Any, parts: Iterable[Any]) -> None:
         """An array whose rows arrive in parts; together they must have ``shape``."""
@@ -144,41 +170,39 @@ class Draft:
 
     def edges(
         self,
-        parts: Iterable[tuple[Any, Any]],
+        parts: Iterable[tuple[Any, ...]],
         nodes: int | None = None,
         *,
         directed: bool = False,
     ) -> Graph:
-        """The topology of an edge list whose (src, dst) arrive in parts, whole numbers >= 0.
+        """The topology of an edge list: (src, dst) or (src, dst, weights) in parts, ids from 0 on.
 
-        The parts wait on disk until N is known; memory then holds the sorted rows and no more.
-        Without ``nodes``, N is the largest id + 1.
+        The parts wait on disk until N is known; rows are then sorted in a mapped file. Without
+        ``nodes``, N is the largest id + 1. Weights of repeated edges add up and the two directions
+        of an edge take the larger one, as in `Graph.from_edges`.
         """
-        spool = self.folder / "edges"
-        most, count, lengths = -1, 0, list[int]()
-        with spool.open("wb") as file, progress("reading edges", " edges") as step:
-            for src, dst in parts:
-                pair = np.stack((_ids(dst, nodes, count), _ids(src, nodes, count)))
-                if pair.size:
-                    most = max(most, int(pair.max()))
-                    lengths.append(pair.shape[1])
-                    pair.tofile(file)
-                    count += pair.shape[1]
-                    step(pair.shape[1])
-        n = most + 1 if nodes is None else nodes
+        spool = _Spool(self.folder, parts, nodes)
+        n = spool.most + 1 if nodes is None else nodes
         if n < 1:
             raise SgcnError("the graph is empty, expected at least one node")
 
         _give_back()
-        done = False
-        if directed or _balanced(spool, lengths, n):
-            indptr, indices = _placed(spool, lengths, n, both=False)
-            done = directed or csr.is_symmetric(indptr, indices)
-        if not done:
-            indptr = indices = None
-            indptr, indices = _placed(spool, lengths, n, both=True)
+        if spool.weighted:
+            made = _summed(self.folder, spool.read, n)
+            made = made if directed else _both_ways(self.folder, made, n)
+        else:
+            made = self._bare(spool, n, directed)
         spool.unlink()
-        return Graph(indptr, indices, directed=directed)
+        return Graph(*made, directed=directed)
+
+    def _bare(self, spool: _Spool, n: int, directed: bool) -> tuple[Any, ...]:
+        """Sorted rows of edges without weights."""
+        if directed or _balanced(spool, n):
+            made = _placed(self.folder, spool.read, n, both=False)
+            if directed or csr.is_symmetric(*made):
+                return made
+            del made
+        return _placed(self.folder, spool.read, n, both=True)
 
     def csr(self, indptr: Any, indices: Any, *, directed: bool = False) -> Graph:
         """The topology of CSR arrays, which are put in order where they are.
@@ -241,37 +265,115 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _balanced(spool: Path, lengths: list[int], n: int) -> bool:
+class _Spool:
+    """Edges that wait in files until N is known."""
+
+    def __init__(self, folder: Path, parts: Iterable[tuple[Any, ...]], nodes: int | None) -> None:
+        self.files = [folder / "edges", folder / "weights"]
+        self.most, self.count, self.lengths, self.weighted = -1, 0, list[int](), False
+        with (
+            self.files[0].open("wb") as ends,
+            self.files[1].open("wb") as beside,
+            progress("reading edges", " edges") as step,
+        ):
+            for src, dst, *weights in parts:
+                pair = np.stack((_ids(dst, nodes, self.count), _ids(src, nodes, self.count)))
+                for values in weights:
+                    _weights(values, pair.shape[1], self.count).tofile(beside)
+                    self.weighted = True
+                if pair.size:
+                    self.most = max(self.most, int(pair.max()))
+                    self.lengths.append(pair.shape[1])
+                    pair.tofile(ends)
+                    self.count += pair.shape[1]
+                    step(pair.shape[1])
+
+    def read(self) -> Iterator[tuple[Any, ...]]:
+        with (
+            self.files[0].open("rb") as ends,
+            self.files[1].open("rb") as beside,
+            progress("sorting edges", " edges", self.count) as step,
+        ):
+            for length in self.lengths:
+                rows, cols = np.fromfile(ends, np.int32, 2 * length).reshape(2, length)
+                yield rows, cols, np.fromfile(beside, np.float32, length)
+                step(length)
+
+    def unlink(self) -> None:
+        for file in self.files:
+            file.unlink()
+
+
+def _balanced(spool: _Spool, n: int) -> bool:
     """Whether as many edges go out of each node as go in.
 
     Both directions are then probably listed: as they are they need half the room.
     """
     into, out = np.zeros((2, n), np.int64)
-    for rows, cols in _pairs(spool, lengths):
+    for rows, cols, _ in spool.read():
         csr.count_edges(into, rows, cols, False, True)
         csr.count_edges(out, cols, rows, False, True)
     return np.array_equal(into, out)
 
 
-def _placed(spool: Path, lengths: list[int], n: int, *, both: bool) -> tuple[Any, Any]:
-    """Sorted rows of the edges in ``spool``, without loops and duplicates."""
-    cursor, indptr = np.zeros(n, np.int64), np.zeros(n + 1, np.int64)
-    for rows, cols in _pairs(spool, lengths):
-        csr.count_edges(cursor, rows, cols, both, True)
-    np.cumsum(cursor, out=indptr[1:])
-    indices = np.empty(indptr[-1], np.int32)
-    cursor[:] = indptr[:-1]
-    for rows, cols in _pairs(spool, lengths):
+def _placed(folder: Path, edges: Parts, n: int, *, both: bool) -> tuple[Any, ...]:
+    """Sorted rows of ``edges``, without loops and duplicates."""
+    indptr = _row_starts(edges, n, both)
+    indices, cursor = _scratch(folder, np.int32, indptr[-1]), indptr[:-1].copy()
+    for rows, cols, _ in edges():
         csr.place_edges(indices, cursor, rows, cols, both, True)
     del cursor  # rows may be short: a number a node then counts beside them
     indptr = csr.compact_rows(indptr, indices, csr.sort_many_rows(indptr, indices))
     return indptr, indices[: indptr[-1]]
 
 
-def _pairs(spool: Path, lengths: list[int]) -> Iterator[npt.NDArray[np.int32]]:
-    with spool.open("rb") as file:
-        for length in lengths:
-            yield np.fromfile(file, np.int32, 2 * length).reshape(2, length)
+def _summed(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
+    """The same with weights, those of a duplicate added up."""
+    indptr, indices, values = _laid(folder, edges, n)
+    kept = csr.sort_weighted_rows(indptr, indices, values)
+    csr.compact_rows(indptr, values, kept)
+    indptr = csr.compact_rows(indptr, indices, kept)
+    return indptr, indices[: indptr[-1]], values[: indptr[-1]]
+
+
+def _both_ways(folder: Path, rows: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+    """Sorted rows and those of the other direction together."""
+    back = _laid(folder, partial(entries, *rows), n)  # column and row, in order again
+    room = 2 * rows[0][-1]
+    indices, values = (_scratch(folder, kind, room) for kind in (np.int32, np.float32))
+    indptr = csr.merge_rows(rows, back, indices, values)
+    return indptr, indices[: indptr[-1]], values[: indptr[-1]]
+
+
+def _laid(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
+    """Rows of weighted edges in the order in which they come."""
+    indptr = _row_starts(edges, n, both=False)
+    indices, values = (_scratch(folder, kind, indptr[-1]) for kind in (np.int32, np.float32))
+    cursor = indptr[:-1].copy()
+    for rows, cols, weights in edges():
+        csr.place_weighted_edges(indices, values, cursor, rows, cols, weights)
+    return indptr, indices, values
+
+
+def _row_starts(edges: Parts, n: int, both: bool) -> npt.NDArray[np.int64]:
+    """Where each row begins, before duplicates are dropped."""
+    indptr = np.zeros(n + 1, np.int64)
+    for rows, cols, _ in edges():
+        csr.count_edges(indptr[1:], rows, cols, both, True)
+    return np.cumsum(indptr, out=indptr)
+
+
+def _scratch(folder: Path, dtype: Any, length: int) -> npt.NDArray[Any]:
+    """Zeros in a file without a name, whose memory the system can take back.
+
+    They are written, not only promised: a full disk is then an error and no signal.
+    """
+    size = int(length) * np.dtype(dtype).itemsize
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for part in chunks(max(size, 1)):
+            file.write(bytes(part.stop - part.start))
+        file.flush()
+        return np.asarray(np.memmap(file, dtype, "r+", shape=(int(length),)))
 
 
 def _ids(ids: Any, nodes: int | None, before: int) -> npt.NDArray[np.int32]:
@@ -287,4 +389,23 @@ def _ids(ids: Any, nodes: int | None, before: int) -> npt.NDArray[np.int32]:
             f"edge {before + first} names node {ids[first]}, expected ids from 0 to {limit - 1}"
         )
     single: npt.NDArray[np.int32] = ids.astype(np.int32, copy=False)
+    return single
+
+
+def _weights(values: Any, length: int, before: int) -> npt.NDArray[np.float32]:
+    """Checked weights of edges, ``before`` of which came earlier."""
+    values = np.asarray(values)
+    if values.shape != (length,) or values.dtype.kind not in "biuf":
+        raise SgcnError(
+            f"the edge weights are {values.dtype} of shape {values.shape}, expected a number for "
+            f"each of {length} edges"
+        )
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
+        single: npt.NDArray[np.float32] = values.astype(np.float32, copy=False)
+    bad = ~(single >= 0) | np.isinf(single)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise SgcnError(
+            f"edge {before + first} has weight {single[first]}, expected finite numbers >= 0"
+        )
     return single

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+_BEHIND = np.int32(2**31 - 1)  # all columns
+
 
 @njit(nogil=True, cache=True)
 def count_edges(degrees: Any, rows: Any, cols: Any, both: bool, drop_loops: bool) -> None:
@@ -34,6 +36,18 @@ def place_edges(
         if both and i != j:
             indices[cursor[j]] = i
             cursor[j] += 1
+
+
+@njit(nogil=True, cache=True)
+def place_weighted_edges(
+    indices: Any, values: Any, cursor: Any, rows: Any, cols: Any, weights: Any
+) -> None:
+    """`place_edges` with a weight beside each column, without loops."""
+    for e in range(len(rows)):
+        i = rows[e]
+        if i != cols[e]:
+            indices[cursor[i]], values[cursor[i]] = cols[e], weights[e]
+            cursor[i] += 1
 
 
 @njit(nogil=True, cache=True)
@@ -82,6 +96,57 @@ def sort_many_rows(indptr: Any, indices: Any) -> Any:
     for i in prange(len(kept)):
         kept[i] = _sort_row(indices[indptr[i] : indptr[i + 1]])
     return kept
+
+
+@njit(nogil=True, cache=True)
+def _sort_weighted_row(row: Any, values: Any) -> Any:
+    order = np.argsort(row, kind="mergesort")  # stable: sums do not depend on chance
+    row[:], values[:] = row[order], values[order]
+    m = 0
+    k = 0
+    while k < len(row):
+        j, total = row[k], values[k]
+        k += 1
+        while k < len(row) and row[k] == j:
+            total += values[k]
+            k += 1
+        if total != 0:
+            row[m], values[m] = j, total
+            m += 1
+    return m
+
+
+@njit(nogil=True, cache=True, parallel=True)
+def sort_weighted_rows(indptr: Any, indices: Any, values: Any) -> Any:
+    """`sort_many_rows` with weights: those of a duplicate add up, and zeros are dropped."""
+    kept = np.zeros(len(indptr) - 1, np.int64)
+    for i in prange(len(kept)):
+        row = slice(indptr[i], indptr[i + 1])
+        kept[i] = _sort_weighted_row(indices[row], values[row])
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def merge_rows(one: Any, other: Any, merged_indices: Any, merged_values: Any) -> Any:
+    """The entries of two matrices with sorted rows, the larger where both have one; pointers."""
+    indptr, indices, values = one
+    other_indptr, other_indices, other_values = other
+    fitted = np.zeros_like(indptr)
+    out = 0
+    for i in range(len(indptr) - 1):
+        a, b = indptr[i], other_indptr[i]
+        while a < indptr[i + 1] or b < other_indptr[i + 1]:
+            j = indices[a] if a < indptr[i + 1] else _BEHIND
+            k = other_indices[b] if b < other_indptr[i + 1] else _BEHIND
+            value = values[a] if j <= k else other_values[b]
+            if j == k:
+                value = max(value, other_values[b])
+            merged_indices[out], merged_values[out] = min(j, k), value
+            a += j <= k
+            b += k <= j
+            out += 1
+        fitted[i + 1] = out
+    return fitted
 
 
 @njit(nogil=True, cache=True)

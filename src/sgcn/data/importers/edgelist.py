@@ -29,7 +29,7 @@ class EdgeList(Beside):
     source_column: int | str = option(0, a_column(), "where edges start")
     target_column: int | str = option(1, a_column(), "where edges end")
     weight_column: int | str | None = option(
-        None, optional(a_column()), "weights (edges are then held in memory)"
+        None, optional(a_column()), "weights of edges; none: none"
     )
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
     ids: str = option(
@@ -53,7 +53,7 @@ class EdgeList(Beside):
         self.write_rows(draft, len(graph), ids)
         return draft.finish(graph)
 
-    def _edges(self, table: Table, ids: Ids) -> Iterator[list[Any]]:
+    def _edges(self, table: Table, ids: Ids) -> Iterator[tuple[Any, ...]]:
         """Sources, targets and, if there are any, weights; some rows at a time."""
         if table.width < 2:
             raise SgcnError(
@@ -62,34 +62,29 @@ class EdgeList(Beside):
             )
         ends = [table.place(column) for column in (self.source_column, self.target_column)]
         weights = [] if self.weight_column is None else [table.place(self.weight_column)]
-        yield from ids.columns(table, ends, weights)
+        yield from map(tuple, ids.columns(table, ends, weights))
 
     def _graph(self, table: Table, ids: Ids, n: int | None, least: int, draft: Draft) -> Graph:
         """``n`` nodes, or as many as the edges name, and not fewer than the tables do."""
         place = str(table.path)
-        if self.weight_column is None:
-            pairs = ((src, dst) for src, dst in self._edges(table, ids))
-            edges = checked_edges(pairs, n, place)
+        edges = checked_edges(self._edges(table, ids), n, place)
+        with about(table.path):
             return draft.edges(
                 edges if n else _closed(edges, least, place), n, directed=self.directed
             )
-        src, dst, weights = map(np.concatenate, zip(*self._edges(table, ids), strict=True))
-        edges = checked_edges(((src, dst),), n, place)
-        most = max(int(np.max(ends)) for ends in (edges if n else _closed(edges, least, place)))
-        with about(table.path):
-            return Graph.from_edges(src, dst, weights, nodes=n or most + 1, directed=self.directed)
 
 
-def _closed(edges: Iterator[tuple[Any, Any]], least: int, place: str) -> Iterator[tuple[Any, Any]]:
+def _closed(edges: Iterator[tuple[Any, ...]], least: int, place: str) -> Iterator[tuple[Any, ...]]:
     """Edges as they pass; behind them a loop at the last of at least ``least`` nodes.
 
     A graph drops loops, so that this one only says how many nodes there are.
     """
     most = count = 0
-    for src, dst in edges:
+    weights: list[Any] = []
+    for src, dst, *weights in edges:
         most = max(most, int(src.max(initial=0)), int(dst.max(initial=0)))
         count += len(src)
-        yield src, dst
+        yield src, dst, *weights
     most = max(most, least - 1)
     if most > 200 * count + 1_000_000:  # memory is not for gaps
         raise SgcnError(
@@ -97,4 +92,4 @@ def _closed(edges: Iterator[tuple[Any, Any]], least: int, place: str) -> Iterato
             "ids=compact to renumber them, or nodes if that is right"
         )
     last = np.array([most], np.int32)
-    yield last, last
+    yield last, last, *(np.zeros(1) for _ in weights)

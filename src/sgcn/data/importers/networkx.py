@@ -51,12 +51,10 @@ class NetworkX(Importer):
         number = nodes.numbered()
         n = len(number)
         nodes.write(draft)
-        if self.weight is None:
-            edges = _edges(source, number)
-            del number  # so that it is let go when the last edge is read
-            return draft.finish(draft.edges(edges, n, directed=directed))
-        links = [link for some in listed(source, LINKS) for link in some]
-        graph = _weighted(ends_of(links, source), links, self.weight, number, directed, str(source))
+        edges = _edges(source, number, self.weight)
+        del number  # so that it is let go when the last edge is read
+        with about(source):
+            graph = draft.edges(edges, n, directed=directed)
         return draft.finish(graph)
 
 
@@ -83,12 +81,13 @@ def from_networkx(
     rows = {name: np.concatenate(parts) for name, parts in nodes.rows().items()}
     pairs = list(graph.edges())
     ends = [list(map(itemgetter(end), pairs)) for end in (0, 1)]
-    directed = graph.is_directed()
-    if weight is None:
-        src, dst = (_numbers(side, number, "the graph") for side in ends)
-        return Graph.from_edges(src, dst, nodes=len(number), directed=directed, **rows, **options)
-    links = list(map(itemgetter(2), graph.edges(data=True)))
-    return _weighted(ends, links, weight, number, directed, "the graph", **rows, **options)
+    links = [] if weight is None else list(map(itemgetter(2), graph.edges(data=True)))
+    src, dst, *weights = _numbered(ends, links, number, weight, "the graph")
+    with about(Path("the graph")):
+        return Graph.from_edges(
+            src, dst, next(iter(weights), None), nodes=len(number),
+            directed=graph.is_directed(), **rows, **options,
+        )  # fmt: skip
 
 
 class _Nodes:
@@ -166,10 +165,26 @@ class _Nodes:
         return made
 
 
-def _edges(source: Path, number: dict[Any, int]) -> Iterator[tuple[Any, Any]]:
+def _edges(source: Path, number: dict[Any, int], weight: str | None) -> Iterator[tuple[Any, ...]]:
     for links in listed(source, LINKS):
-        src, dst = ends_of(links, source)
-        yield _numbers(src, number, str(source)), _numbers(dst, number, str(source))
+        yield _numbered(ends_of(links, source), links, number, weight, str(source))
+
+
+def _numbered(
+    ends: Sequence[list[Any]], links: list[Any], number: dict[Any, int], weight: str | None,
+    place: str,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Sources, targets and, if there are any, weights of some edges."""
+    src, dst = (_numbers(side, number, place) for side in ends)
+    if weight is None:
+        return src, dst
+    missing = next((k for k, link in enumerate(links) if weight not in link), None)
+    if missing is not None:
+        edge = ends[0][missing], ends[1][missing]
+        raise SgcnError(
+            f"{place} has the edge {edge!r} without {weight!r}, expected all to have it"
+        )
+    return src, dst, _array([link[weight] for link in links], f"{weight} of the edges in {place}")
 
 
 def _numbers(ends: list[Any], number: dict[Any, int], place: str) -> Any:
@@ -181,22 +196,6 @@ def _numbers(ends: list[Any], number: dict[Any, int], place: str) -> Any:
             raise SgcnError(
                 f"{place} has an edge to {error.args[0]!r}, expected the id of a node"
             ) from None
-
-
-def _weighted(
-    ends: Sequence[list[Any]], links: list[Any], weight: str, number: dict[Any, int],
-    directed: bool, place: str, **options: Any,
-) -> Graph:  # fmt: skip
-    missing = next((k for k, link in enumerate(links) if weight not in link), None)
-    if missing is not None:
-        edge = ends[0][missing], ends[1][missing]
-        raise SgcnError(
-            f"{place} has the edge {edge!r} without {weight!r}, expected all to have it"
-        )
-    src, dst = (_numbers(side, number, place) for side in ends)
-    weights = _array([link[weight] for link in links], f"{weight} of the edges in {place}")
-    with about(Path(place)):
-        return Graph.from_edges(src, dst, weights, nodes=len(number), directed=directed, **options)
 
 
 def _plain(word: Any) -> Any:

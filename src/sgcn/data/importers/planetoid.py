@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,19 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from sgcn.data.draft import Draft, chunks
-from sgcn.data.feature_rows import finite, to_float32
+from sgcn.data.draft import Draft, chunks, progress, rows_of
+from sgcn.data.feature_rows import single, to_float32
 from sgcn.data.importers.base import Importer, a_name, folder
 from sgcn.data.importers.rows import checked_edges
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.files import existing
 from sgcn.data.readers.lines import number_rows
-from sgcn.data.readers.pickles import Csr, array_of, read_pickle
+from sgcn.data.readers.pickles import Csr, Lists, array_of, read_lists, read_pickle
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import option, whole
 
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+_GRAPH = "a pickle of a dict with the list of neighbours of each node (graph)"
 _FILES = f"Planetoid's files ind.NAME.{{{','.join(_PARTS)}}}"
 
 
@@ -45,6 +46,13 @@ class Planetoid(Importer):
     def read(self, source: Path, draft: Draft) -> Graph:
         name = self.dataset or _name(folder(source, _FILES))
         path = {part: existing(source, f"ind.{name}.{part}", _FILES) for part in _PARTS}
+        n = self._write_rows(draft, path)
+        lists = read_lists(path["graph"], _GRAPH, draft.folder / "lists")
+        edges = checked_edges(_edges(path["graph"], lists), n, str(path["graph"]))
+        return draft.finish(draft.edges(edges, n))
+
+    def _write_rows(self, draft: Draft, path: dict[str, Path]) -> int:
+        """Features, labels and split; how many nodes there are."""
         test = _test_index(path["test.index"])
         trained, width = _matrix(path["x"]).shape  # its rows are the first of allx
         tx, allx = (_matrix(path[part]) for part in ("tx", "allx"))
@@ -83,8 +91,7 @@ class Planetoid(Importer):
         labels[:first], labels[test] = ally, ty
         draft.write("y", labels)
         _write_features(draft, allx, tx, test, n)
-        edges = checked_edges(_edges(path["graph"]), n, str(path["graph"]))
-        return draft.finish(draft.edges(edges, n))
+        return n
 
 
 def _name(source: Path) -> str:
@@ -109,22 +116,73 @@ def _test_index(path: Path) -> npt.NDArray[np.int64]:
     return ids
 
 
-def _matrix(path: Path) -> Any:
+@dataclass(frozen=True)
+class _Dense:
+    """Features that are still in their file."""
+
+    values: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, width = self.values.shape
+        return rows, width
+
+    def rows(self, ids: Any) -> npt.NDArray[np.float32]:
+        """Some rows; that of -1 is zero."""
+        rows = to_float32(self.values[ids])
+        rows[ids < 0] = 0.0
+        return rows
+
+
+@dataclass(frozen=True)
+class _Sparse:
+    """The same, of a CSR matrix."""
+
+    values: Any
+    columns: Any
+    pointers: npt.NDArray[np.int64]
+    shape: tuple[int, int]
+
+    def rows(self, ids: Any) -> Any:
+        """Some rows as a matrix, sorted and with no entry twice; that of -1 is empty."""
+        lengths = self.lengths(ids)
+        chosen = _places(self.pointers[ids], lengths)
+        parts = (
+            to_float32(self.values[chosen]),
+            self.columns[chosen].astype(np.int32),
+            np.append(0, np.cumsum(lengths)),
+        )
+        matrix: Any = sp.csr_array(parts, shape=(len(ids), self.shape[1]))
+        matrix.sum_duplicates()
+        return matrix
+
+    def lengths(self, ids: Any) -> npt.NDArray[np.int64]:
+        lengths: npt.NDArray[np.int64] = np.where(ids < 0, 0, np.diff(self.pointers)[ids])
+        return lengths
+
+
+def _matrix(path: Path) -> _Dense | _Sparse:
     """Features: a dense array, or a CSR matrix whose parts fit each other."""
     what = f"a pickle of a scipy CSR matrix or a numpy array ({path.name})"
     value = read_pickle(path, what)
-    matrix = _csr(value) if isinstance(value, Csr) else array_of(value)
-    if matrix is None or matrix.ndim != 2 or 0 in matrix.shape:
+    matrix = _csr(value) if isinstance(value, Csr) else _dense(value)
+    if matrix is None or 0 in matrix.shape:
         raise SgcnError(f"{path} holds something else or nothing, expected {what}")
-    if matrix.dtype.kind not in "biuf":
-        raise SgcnError(f"{path} holds {matrix.dtype}, expected {what}")
-    matrix = to_float32(matrix)
-    for _ in finite((matrix.data if is_sparse(matrix) else matrix,), str(path)):
+    values = matrix.values
+    if values.dtype.kind not in "biuf":
+        raise SgcnError(f"{path} holds {values.dtype}, expected {what}")
+    parts = (values[part] for part in chunks(len(values), math.prod(values.shape[1:])))
+    for _ in single(parts, str(path)):
         pass
     return matrix
 
 
-def _csr(value: Csr) -> Any:
+def _dense(value: Any) -> _Dense | None:
+    values = array_of(value)
+    return None if values is None or values.ndim != 2 else _Dense(values)
+
+
+def _csr(value: Csr) -> _Sparse | None:
     """A checked matrix of the file's parts, or None if they do not make one."""
     shape = value.state.get("_shape")
     data, columns, pointers = (
@@ -152,9 +210,7 @@ def _csr(value: Csr) -> Any:
         return None
     if columns.size and columns.max() >= width:
         return None
-    kind = np.int32 if len(columns) < 2**31 else np.int64  # scipy wants one for both
-    parts = (data, columns.astype(kind, copy=False), pointers.astype(kind))
-    return sp.csr_array(parts, shape=shape)
+    return _Sparse(data, columns, pointers, shape)
 
 
 def _classes(path: Path) -> npt.NDArray[np.int64]:
@@ -163,59 +219,82 @@ def _classes(path: Path) -> npt.NDArray[np.int64]:
     rows = array_of(read_pickle(path, what))
     if rows is None or rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "biuf":
         raise SgcnError(f"{path} holds something else or nothing, expected {what}")
-    ones = rows == 1
-    bad = (ones.sum(1) > 1) | (~ones & (rows != 0)).any(1)
-    if bad.any():
-        raise SgcnError(f"{path} has row {int(bad.argmax())} that is not one-hot, expected {what}")
-    classes: npt.NDArray[np.int64] = np.where(ones.any(1), ones.argmax(1), -1)
+    classes = np.empty(len(rows), np.int64)
+    for part in chunks(*rows.shape):
+        ones = rows[part] == 1
+        bad = (ones.sum(1) > 1) | (~ones & (rows[part] != 0)).any(1)
+        if bad.any():
+            row = part.start + int(bad.argmax())
+            raise SgcnError(f"{path} has row {row} that is not one-hot, expected {what}")
+        classes[part] = np.where(ones.any(1), ones.argmax(1), -1)
     return classes
 
 
-def _write_features(draft: Draft, allx: Any, tx: Any, test: Any, n: int) -> None:
+def _write_features(
+    draft: Draft, allx: _Dense | _Sparse, tx: _Dense | _Sparse, test: Any, n: int
+) -> None:
     """Rows in the order of nodes; sparse ones stay sparse."""
     first, width = allx.shape
-    row_of = np.full(n - first, -1)
-    row_of[test - first] = np.arange(len(test))
-    if not (is_sparse(allx) and is_sparse(tx)):
-        dense = [part.toarray() if is_sparse(part) else part for part in (allx, tx)]
-        dense[1] = np.where(row_of[:, None] >= 0, dense[1][row_of], np.float32(0))
-        draft.stream("x", (n, width), np.float32, dense)
+    rest = np.full(n - first, -1)
+    rest[test - first] = np.arange(len(test))
+    if isinstance(allx, _Sparse) and isinstance(tx, _Sparse):
+        _write_sparse(draft, ((allx, np.arange(first)), (tx, rest)), (n, width))
         return
-    pointers = np.append(tx.indptr, tx.indptr[-1])  # row -1 is an empty one
-    rest: Any = sp.csr_array((tx.data, tx.indices, pointers), shape=(len(test) + 1, width))[row_of]
-    parts = [_canonical(part) for part in (allx, rest)]
-    stored = sum(part.nnz for part in parts)
-    starts = (parts[0].indptr, parts[1].indptr[1:] + parts[0].nnz)
-    draft.stream("x_indptr", (n + 1,), np.int32, starts)
-    draft.stream("x_indices", (stored,), np.int32, (part.indices for part in parts))
-    draft.stream("x_data", (stored,), np.float32, (part.data for part in parts))
-    draft.header["x_shape"] = [n, width]
+    parts: Iterator[Any] = (
+        matrix.rows(ids[part])
+        for matrix, ids in ((allx, np.arange(first)), (tx, rest))
+        for part in chunks(len(ids), width)
+    )
+    dense = (part.toarray() if is_sparse(part) else part for part in parts)
+    draft.stream("x", (n, width), np.float32, dense)
 
 
-def _canonical(part: Any) -> Any:
-    """The matrix with sorted rows and no entry twice; one over the bytes of a file is copied."""
-    if not part.has_canonical_format:
-        part = part.copy()
-        part.sum_duplicates()
-    return part
+def _write_sparse(
+    draft: Draft, rows: tuple[tuple[_Sparse, Any], ...], shape: tuple[int, int]
+) -> None:
+    """``rows`` are matrices with the ids of their rows that are wanted.
+
+    The files are read once for each array: how many entries there are is known at the end only.
+    """
+
+    def parts() -> Iterator[Any]:
+        for matrix, ids in rows:
+            for part in _even(matrix.lengths(ids)):
+                yield matrix.rows(ids[part])
+
+    with progress("reading x", " rows", shape[0]) as step:
+        lengths = [np.zeros(1, np.int64)]
+        for part in parts():
+            lengths.append(np.diff(part.indptr))
+            step(part.shape[0])
+    pointers = np.cumsum(np.concatenate(lengths))
+    stored = int(pointers[-1])
+    kind = np.int32 if stored < 2**31 else np.int64  # scipy wants one for both
+    draft.write("x_indptr", pointers.astype(kind))
+    draft.stream("x_indices", (stored,), kind, (part.indices for part in parts()))
+    draft.stream("x_data", (stored,), np.float32, (part.data for part in parts()))
+    draft.header["x_shape"] = list(shape)
 
 
-def _edges(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The neighbour lists of a dict as an edge list, the lists of some nodes at a time."""
-    what = "a pickle of a dict with the list of neighbours of each node (graph)"
-    graph = read_pickle(path, what)
-    if not isinstance(graph, dict) or not set(map(type, graph.values())) <= {array}:
-        raise SgcnError(f"{path} holds something else, expected {what}")
-    lengths = np.fromiter(map(len, graph.values()), np.int64, len(graph))
-    edges = int(lengths.sum())
+def _edges(path: Path, lists: Lists) -> Iterator[tuple[Any, Any]]:
+    """The neighbour lists as an edge list, the lists of some nodes at a time."""
+    edges = int(lists.lengths.sum())
     # One list may stand for many nodes: its pickle is short and its edges are too many.
     if edges > path.stat().st_size:
-        raise SgcnError(f"{path} has {edges} edges, more than its bytes, expected {what}")
-    try:
-        nodes = np.fromiter(graph, np.int64, len(graph))
-    except (ValueError, TypeError, OverflowError):
-        raise SgcnError(f"{path} holds something else, expected {what}") from None
-    lists = iter(graph.values())
-    for part in chunks(len(nodes), edges // max(len(nodes), 1)):
-        ends = b"".join(islice(lists, part.stop - part.start))
-        yield np.frombuffer(ends, np.int32), np.repeat(nodes[part], lengths[part])
+        raise SgcnError(f"{path} has {edges} edges, more than its bytes, expected {_GRAPH}")
+    for part in _even(lists.lengths):
+        chosen = _places(lists.starts[part], lists.lengths[part])
+        yield lists.values[chosen], np.repeat(lists.nodes[part], lists.lengths[part])
+
+
+def _even(lengths: Any) -> Iterator[slice]:
+    """Slices over rows of these lengths, about as many entries each."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(lengths) // rows_of(1))) + 1
+    return (slice(*ends) for ends in pairwise((0, *cuts.tolist(), len(lengths))))
+
+
+def _places(starts: Any, lengths: Any) -> Any:
+    """Where the entries of rows are, row after row."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)

@@ -8,7 +8,6 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +35,7 @@ class Pyg(Importer):
 
     split: int = option(0, whole(0), "which split, where masks have a column for each")
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
-    weighted: bool = option(False, flag(), "use edge_weight (edges are then held in memory)")
+    weighted: bool = option(False, flag(), "use edge_weight")
 
     def read(self, source: Path, draft: Draft) -> Graph:
         data = _tensors(_load(source, self.limit), source)
@@ -53,16 +52,12 @@ class Pyg(Importer):
         )
         if split is not None:
             draft.write("split", split)
+        columns = [edges[0], edges[1]]
         if self.weighted:
-            if "edge_weight" not in data:
-                raise SgcnError(f"{source} has no edge_weight, expected it: set weighted=false")
-            list(checked_edges(((edges[0], edges[1]),), n, place))
-            bare = SimpleNamespace(edge_index=edges, edge_weight=data["edge_weight"], num_nodes=n)
-            with about(source):
-                graph = Graph.from_pyg(bare, directed=self.directed)
-            return draft.finish(graph)
-        parts = ((edges[0][part], edges[1][part]) for part in chunks(edges.shape[1]))
-        graph = draft.edges(checked_edges(parts, n, place), n, directed=self.directed)
+            columns.append(_edge_weight(data, source))
+        parts = (tuple(column[part] for column in columns) for part in chunks(edges.shape[1]))
+        with about(source):
+            graph = draft.edges(checked_edges(parts, n, place), n, directed=self.directed)
         return draft.finish(graph)
 
     def _mask(self, data: Mapping[str, Any], key: str | None, source: Path) -> Any:
@@ -154,6 +149,18 @@ def _tensors(loaded: Any, path: Path) -> dict[str, Any]:
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise SgcnError(f"edge_index in {path} has shape {edges.shape}, expected (2, E)")
     return arrays
+
+
+def _edge_weight(data: Mapping[str, Any], path: Path) -> Any:
+    weights, edges = data.get("edge_weight"), data["edge_index"].shape[1]
+    if weights is None:
+        raise SgcnError(f"{path} has no edge_weight, expected it: set weighted=false")
+    if weights.shape != (edges,):
+        raise SgcnError(
+            f"edge_weight in {path} has shape {weights.shape}, expected one for each of {edges} "
+            "edges"
+        )
+    return weights
 
 
 def _nodes(data: Mapping[str, Any], path: Path) -> int:

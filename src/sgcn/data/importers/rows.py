@@ -32,23 +32,25 @@ def check_ids(ids: Any, n: int | None, place: str, thing: str, before: int = 0) 
 
 
 def checked_edges(
-    parts: Iterable[tuple[Any, Any]], n: int | None, place: str
-) -> Iterator[tuple[Any, Any]]:
+    parts: Iterable[tuple[Any, ...]], n: int | None, place: str
+) -> Iterator[tuple[Any, ...]]:
     """Edges as they pass; the first that does not join two of ``n`` nodes is named."""
     before = 0
-    for src, dst in parts:
+    for src, dst, *weights in parts:
         check_ids(src, n, place, "edge", before)
         check_ids(dst, n, place, "edge", before)
         before += len(src)
-        yield src, dst
+        yield src, dst, *weights
 
 
 @contextmanager
 def about(path: Path) -> Iterator[None]:
-    """What is wrong with a graph held in memory is said with the file that it is from."""
+    """What is wrong with a graph is said with the file that it is from."""
     try:
         yield
     except SgcnError as error:
+        if str(path) in str(error):
+            raise
         raise SgcnError(f"{path}: {error}") from None
 
 

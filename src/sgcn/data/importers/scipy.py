@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from sgcn.data.draft import Draft, entries
 from sgcn.data.importers.beside import Beside, Ids
 from sgcn.data.importers.graphsaint import csr_columns, csr_pointers, square_size
 from sgcn.data.importers.rows import about, checked_edges
-from sgcn.data.readers.arrays import Npz
+from sgcn.data.readers.arrays import Npy, Npz
 from sgcn.data.readers.files import unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -33,7 +33,7 @@ class Scipy(Beside):
 
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
     transpose: bool = option(False, flag(), "entry (i, j) is an edge from i to j instead")
-    weighted: bool = option(False, flag(), "use the values (edges are then held in memory)")
+    weighted: bool = option(False, flag(), "use the values as weights of edges")
 
     def read(self, source: Path, draft: Draft) -> Graph:
         with Npz(source, _WHAT, self.limit) as file:
@@ -71,7 +71,7 @@ def matrix_graph(
 
 
 def _graph_of(
-    file: Npz, draft: Draft, n: int, edges: Iterator[tuple[Any, Any]],
+    file: Npz, draft: Draft, n: int, edges: Iterator[tuple[Any, ...]],
     directed: bool, transpose: bool, weighted: bool,
 ) -> Graph:  # fmt: skip
     """The graph of (column, row) pairs, and of the values beside them if it is ``weighted``."""
@@ -80,16 +80,18 @@ def _graph_of(
     edges = checked_edges(edges, n, str(file.path))
     if not weighted:
         return draft.edges(edges, n, directed=directed)
-    none = np.empty(0, np.int32)
-    senders, receivers = map(np.concatenate, zip((none, none), *edges, strict=True))
-    values = file.all("data", "biuf")
-    if values.shape != senders.shape:
-        raise SgcnError(
-            f"{file.path} has {len(values)} values, expected {len(senders)}, one an entry"
-        )
-    matrix = sp.coo_array((values, (receivers, senders)), shape=(n, n))
-    with about(file.path):
-        return Graph.from_scipy(matrix, weighted=True, directed=directed)
+    with file.npy("data", "biuf") as values, about(file.path):
+        return draft.edges(_beside(edges, values), n, directed=directed)
+
+
+def _beside(edges: Iterator[tuple[Any, ...]], values: Npy) -> Iterator[tuple[Any, ...]]:
+    """Edges with their values, which come in parts of the same lengths."""
+    for ends, part in zip_longest(edges, values.parts()):
+        if ends is None or part is None or len(ends[0]) != len(part):
+            raise SgcnError(
+                f"{values.path} has {values.shape[0]} values, expected one for each entry"
+            )
+        yield *ends, part
 
 
 def _layout(file: Npz) -> str:

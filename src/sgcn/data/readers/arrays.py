@@ -13,7 +13,7 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from sgcn.data.draft import CHUNK
+from sgcn.data.draft import chunks, progress
 from sgcn.data.readers.files import LIMIT, check_size, checked, unreadable
 from sgcn.errors import SgcnError
 
@@ -63,22 +63,23 @@ class Npy:
         )
 
     def parts(self) -> Iterator[Any]:
-        """The rows, some millions of entries at a time."""
+        """The rows, some at a time."""
         if self.fortran and len(self.shape) > 1:
             raise SgcnError(
                 f"{self.path} holds columns one after the other, expected {self.what} row by row: "
                 "save it again with numpy.ascontiguousarray"
             )
         width = math.prod(self.shape[1:])
-        step = max(1, CHUNK // max(width, 1))
-        for start in range(0, self.shape[0], step):
-            rows = min(step, self.shape[0] - start)
-            wanted = rows * width * self.dtype.itemsize
-            with unreadable(self.path, self.what):
-                data = self.file.read(wanted)
-            if len(data) != wanted:
-                self._truncated(start + len(data) // max(1, wanted // rows))
-            yield np.frombuffer(data, self.dtype).reshape(rows, *self.shape[1:])
+        with progress(f"reading {self.path.name}", " rows", self.shape[0]) as step:
+            for part in chunks(self.shape[0], width):
+                rows = part.stop - part.start
+                wanted = rows * width * self.dtype.itemsize
+                with unreadable(self.path, self.what):
+                    data = self.file.read(wanted)
+                if len(data) != wanted:
+                    self._truncated(part.start + len(data) // max(1, wanted // rows))
+                yield np.frombuffer(data, self.dtype).reshape(rows, *self.shape[1:])
+                step(rows)
 
     def all(self, dtype: Any = None) -> Any:
         """The whole array, as ``dtype``."""

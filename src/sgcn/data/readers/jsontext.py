@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+from sgcn.data.draft import progress
 from sgcn.data.readers.files import Readable, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
@@ -29,8 +30,14 @@ class JsonText:
     wanted; what is skipped is only searched for its end.
     """
 
-    def __init__(self, stream: Readable, path: Path, what: str) -> None:
-        self.stream, self.path, self.what = stream, path, what
+    def __init__(
+        self,
+        stream: Readable,
+        path: Path,
+        what: str,
+        step: Callable[[int], object] = lambda size: None,
+    ) -> None:
+        self.stream, self.path, self.what, self.step = stream, path, what, step
         self.data, self.at, self.before = b"", 0, 0
 
     def members(self) -> Iterator[str]:
@@ -121,6 +128,7 @@ class JsonText:
         self.before += self.at
         with unreadable(self.path, self.what):
             more = self.stream.read(max(_STEP, len(rest)))
+        self.step(len(more))
         self.data, self.at = rest + more, 0
         return len(more) > 0
 
@@ -174,5 +182,6 @@ class JsonText:
 @contextmanager
 def json_text(path: Path, what: str) -> Iterator[JsonText]:
     """The text of a JSON file."""
-    with checked(path, what).open("rb") as file:
-        yield JsonText(file, path, what)
+    size = checked(path, what).stat().st_size
+    with path.open("rb") as file, progress(f"reading {path.name}", "B", size) as step:
+        yield JsonText(file, path, what, step)

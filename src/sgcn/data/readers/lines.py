@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sgcn.data.draft import progress
 from sgcn.data.readers.files import Readable, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
@@ -74,20 +75,22 @@ def number_rows(
 def whole_lines(stream: Readable, path: Path, what: str) -> Iterator[Any]:
     """The bytes of ``stream``, cut behind line ends; the last line gets one if it has none."""
     rest = b""
-    while True:
-        with unreadable(path, what):
-            data = stream.read(max(_TEXT, len(rest)))
-        if not data:
-            break
-        data = rest + data
-        cut = data.rfind(b"\n") + 1
-        rest = data[cut:]
-        if len(rest) > _LINE:
-            raise SgcnError(
-                f"{path} has a line of more than {_LINE >> 20} MiB, expected {what} in lines"
-            )
-        if cut:
-            yield np.frombuffer(data, np.uint8, cut)
+    with progress(f"reading {path.name}", "B") as step:
+        while True:
+            with unreadable(path, what):
+                data = stream.read(max(_TEXT, len(rest)))
+            if not data:
+                break
+            step(len(data))
+            data = rest + data
+            cut = data.rfind(b"\n") + 1
+            rest = data[cut:]
+            if len(rest) > _LINE:
+                raise SgcnError(
+                    f"{path} has a line of more than {_LINE >> 20} MiB, expected {what} in lines"
+                )
+            if cut:
+                yield np.frombuffer(data, np.uint8, cut)
     if rest:
         yield np.frombuffer(rest + b"\n", np.uint8)
 

@@ -4,25 +4,28 @@ A pickle is a program. This one is not handed to `pickle`: its instructions are 
 `pickletools`, and a small machine follows the few that build numbers, text, lists of node ids,
 dicts, numpy arrays and scipy's CSR matrices. A name of a function is only a name here: nothing is
 imported and nothing is called, so a name that stands for none of these ends the reading. An array
-is made of the bytes that are in the file, so it cannot be larger than the file; a list takes four
-bytes an id.
+is a view of the bytes in the mapped file, so it cannot be larger than the file; lists go to another
+file at four bytes an id.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import mmap
 import pickletools
 import re
 import warnings
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from sgcn.data.draft import progress
 from sgcn.data.readers.files import checked, unreadable
 from sgcn.errors import SgcnError
 
@@ -54,6 +57,10 @@ _MEANINGS = {
     for module in modules
     for name in names
 }
+#: Bytes from which a text is left in the file: keys and names are shorter, arrays mostly longer.
+_LONG = 1 << 12
+#: Instructions between two looks at the bar.
+_STEPS = 1 << 14
 _TYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 
 
@@ -79,23 +86,64 @@ class Csr:
     state: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Lists:
+    """The list of each of ``nodes``: ``lengths`` of ``values``, from ``starts`` on."""
+
+    nodes: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int32]
+
+
+class _List(int):
+    """A list of ids, by its number; the ids are in a file."""
+
+    __slots__ = ()
+
+
 class _RefusedError(ValueError):
     """The pickle wants something that arrays do not need."""
 
 
 def read_pickle(path: Path, what: str) -> Any:
-    """What a pickle of plain data holds: arrays, `Csr`, dicts, tuples, numbers, text.
+    """What a pickle of plain data holds: arrays, `Csr`, dicts, tuples, numbers, text."""
+    return _run(path, what, io.BytesIO())[0]
 
-    A list can only be one of node ids and becomes an ``array`` of int32.
+
+def read_lists(path: Path, what: str, spool: Path) -> Lists:
+    """The lists of whole numbers, 32 bits each, that a dict in a pickle has for whole numbers.
+
+    They pass through the file ``spool``, which is mapped: one list may be that of many nodes, so
+    ``lengths`` may add up to more than there is.
     """
+    with spool.open("wb") as file:
+        lists, ends = _run(path, what, file)
+    values = np.empty(0, np.int32)
+    if ends[-1]:
+        values = np.memmap(spool, np.int32, "r")
+    spool.unlink()
+    if not isinstance(lists, dict) or not set(map(type, lists.values())) <= {_List}:
+        raise SgcnError(f"{path} holds something else, expected {what}")
+    numbers = np.fromiter(lists.values(), np.int64, len(lists))
+    try:
+        nodes = np.fromiter(lists, np.int64, len(lists))
+    except (ValueError, TypeError, OverflowError):
+        raise SgcnError(f"{path} holds something else, expected {what}") from None
+    starts = np.frombuffer(ends, np.int64)
+    return Lists(nodes, starts[numbers], np.diff(starts)[numbers], values)
+
+
+def _run(path: Path, what: str, spool: IO[bytes]) -> tuple[Any, array[int]]:
+    """What the pickle holds, and where its lists begin and end in ``spool``."""
     with unreadable(checked(path, what), what), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd escapes in texts of protocol 0
         try:
-            with (
-                path.open("rb") as file,
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-            ):
-                return _Machine(data).run()
+            with path.open("rb") as file:
+                # Not closed here: arrays are views of it, and the last one closes it.
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            machine = _Machine(data, spool)
+            return machine.run(f"reading {path.name}"), machine.ends
         except _RefusedError as error:
             raise SgcnError(
                 f"{path} is a pickle that {error}, expected {what}: pickles can run programs and "
@@ -106,17 +154,23 @@ def read_pickle(path: Path, what: str) -> Any:
 class _Machine:
     """The stack of a pickle, without the power to call."""
 
-    def __init__(self, data: mmap.mmap) -> None:
-        self.data = data
+    def __init__(self, data: mmap.mmap, spool: IO[bytes]) -> None:
+        self.data, self.spool = data, spool
         self.stack: list[Any] = []
         self.marks: list[int] = []  # how high the stack was at each mark
-        self.memo: dict[int, Any] = {}
+        self.memo: list[Any] = []
+        self.ends = array("q", [0])  # of the lists, in ids
 
-    def run(self) -> Any:
-        for name, argument in _instructions(self.data):
-            if name == "STOP":
-                return _done(self.stack.pop())
-            self._step(name, argument)
+    def run(self, what: str) -> Any:
+        seen = 0
+        with progress(what, "B", len(self.data)) as step:
+            for count, (name, argument) in enumerate(_instructions(self.data)):
+                if name == "STOP":
+                    return _done(self.stack.pop())
+                self._step(name, argument)
+                if count % _STEPS == 0:
+                    step(self.data.tell() - seen)
+                    seen = self.data.tell()
         raise EOFError("it has no end")
 
     def _step(self, name: str, argument: Any) -> None:
@@ -130,9 +184,9 @@ class _Machine:
         elif name in ("PROTO", "FRAME"):
             pass
         elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
-            self.memo[argument] = stack[-1]
+            self._remember(argument)
         elif name == "MEMOIZE":
-            self.memo[len(self.memo)] = stack[-1]
+            self.memo.append(stack[-1])
         elif name in ("GET", "BINGET", "LONG_BINGET"):
             stack.append(self.memo[argument])
         elif name == "GLOBAL":
@@ -164,23 +218,43 @@ class _Machine:
         elif name == "POP_MARK":
             self._items()
         elif name == "EMPTY_LIST":
-            stack.append(_ids(()))
+            stack.append(self._list(()))
         elif name == "EMPTY_DICT":
             stack.append({})
         elif name == "LIST":
-            stack.append(_ids(self._items()))
+            stack.append(self._list(self._items()))
         elif name == "TUPLE":
             stack.append(tuple(self._items()))
         elif name == "DICT":
             stack.append(_paired(self._items()))
         elif name in ("APPEND", "APPENDS"):
             items = self._pop(1) if name == "APPEND" else self._items()
-            _expect(stack[-1], array).extend(_ids(items))
+            self._extend(_expect(stack[-1], _List), items)
         elif name in ("SETITEM", "SETITEMS"):
             items = self._pop(2) if name == "SETITEM" else self._items()
             _expect(stack[-1], dict).update(_paired(items))
         else:
             raise _RefusedError(f"uses {name}")
+
+    def _remember(self, number: int) -> None:
+        """Numbers count from 0 or 1 on, with few gaps: a list is a fourth of a dict."""
+        if not 0 <= number <= len(self.data):
+            raise IndexError(f"its memo has the number {number}")
+        self.memo += [None] * (number + 1 - len(self.memo))
+        self.memo[number] = self.stack[-1]
+
+    def _list(self, items: Iterable[Any]) -> _List:
+        made = _List(len(self.ends) - 1)
+        self.ends.append(self.ends[-1])
+        self._extend(made, items)
+        return made
+
+    def _extend(self, made: _List, items: Iterable[Any]) -> None:
+        ids = _ids(items)
+        if made != len(self.ends) - 2:
+            raise _RefusedError("adds to a list behind which another begins")
+        self.spool.write(ids)
+        self.ends[-1] += len(ids)
 
     def _pop(self, count: int) -> list[Any]:
         if count > len(self.stack):
@@ -200,7 +274,7 @@ def _instructions(file: mmap.mmap) -> Iterator[tuple[str, Any]]:
         instruction = _INSTRUCTIONS.get(code.decode("latin-1"))
         if instruction is None:
             raise ValueError(f"byte {file.tell() - 1} is no instruction")
-        read: Any = _PYTHON2.get(instruction.name) or (instruction.arg and instruction.arg.reader)
+        read: Any = _READERS.get(instruction.name) or (instruction.arg and instruction.arg.reader)
         yield instruction.name, read(file) if read else None
 
 
@@ -211,11 +285,30 @@ def _unquoted(file: Any) -> bytes:
     return codecs.escape_decode(text[1:-1])[0]
 
 
-#: Python 2 wrote any byte into its texts, where pickletools takes only ASCII or makes a copy.
-_PYTHON2 = {
+def _content(width: int) -> Callable[[mmap.mmap], bytes | memoryview]:
+    """Reads as many bytes as the number of ``width`` bytes before them says."""
+
+    def read(file: mmap.mmap) -> bytes | memoryview:
+        size = int.from_bytes(file.read(width), "little")
+        start = file.tell()
+        if size > len(file) - start:
+            raise EOFError(f"it ends in a text of {size} bytes")
+        if size < _LONG:
+            return file.read(size)
+        file.seek(start + size)
+        return memoryview(file)[start : start + size]
+
+    return read
+
+
+#: Where pickletools makes a copy, or takes only ASCII: Python 2 wrote any byte into its texts.
+_READERS = {
     "STRING": _unquoted,
-    "BINSTRING": pickletools.read_bytes4,
-    "SHORT_BINSTRING": pickletools.read_bytes1,
+    "SHORT_BINSTRING": _content(1),
+    "BINSTRING": _content(4),
+    "BINBYTES": _content(4),
+    "BINBYTES8": _content(8),
+    "BYTEARRAY8": _content(8),
 }
 
 
@@ -243,7 +336,7 @@ def _key(key: Any) -> Any:
     key = _done(key)
     if isinstance(key, np.generic):
         key = key.item()
-    if not isinstance(key, int | str | bytes):
+    if isinstance(key, _List) or not isinstance(key, int | str | bytes):
         raise _RefusedError(f"has a key of type {type(key).__name__}")
     return key
 
@@ -318,7 +411,7 @@ def _array(kind: np.dtype[Any], shape: Any, columns_first: bool, content: Any) -
     if isinstance(content, str):  # Python 2 had one type for text and bytes
         content = content.encode("latin-1")
     sizes = _expect(shape, tuple)
-    if not isinstance(content, bytes | bytearray) or not all(type(s) is int for s in sizes):
+    if not isinstance(content, bytes | memoryview) or not all(type(s) is int for s in sizes):
         raise _RefusedError("has an array that is not made of bytes")
     flat = np.frombuffer(content, kind) if content else np.empty(0, kind)
     if min(sizes, default=0) < 0:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.draft import CHUNK
+from sgcn.data.draft import progress, rows_of
 from sgcn.data.readers.files import check_size, checked, gunzipped, unreadable
 from sgcn.data.readers.lines import number_rows, whole_lines
 from sgcn.data.readers.words import Words
@@ -280,13 +280,14 @@ class Parquet(Table):
 
     def _batches(self, chosen: list[int]) -> Iterator[list[Any]]:
         names = [(self.names or [])[k] for k in chosen]
-        rows = max(1, CHUNK // len(names))
-        batches = self.file.iter_batches(rows, columns=names, use_threads=False)
-        while True:
-            with unreadable(self.path, self.what):
-                batch = next(batches, None)
-                if batch is None:
-                    self.pool.release_unused()  # it would keep some 15 MB for later
-                    return
-                columns = [batch.column(name) for name in names]
-            yield columns
+        batches = self.file.iter_batches(rows_of(len(names)), columns=names, use_threads=False)
+        with progress(f"reading {self.path.name}", " rows", self.rows()) as step:
+            while True:
+                with unreadable(self.path, self.what):
+                    batch = next(batches, None)
+                    if batch is None:
+                        self.pool.release_unused()  # it would keep some 15 MB for later
+                        return
+                    columns = [batch.column(name) for name in names]
+                yield columns
+                step(len(batch))
