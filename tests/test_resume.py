@@ -88,7 +88,7 @@ def events(run: Path) -> list[dict]:
 
 
 def timeless(event: dict) -> dict:
-    times = ("seconds", "sampling", "transfer", "compute")
+    times = ("seconds", "sampling", "transfer", "compute", "evaluation")
     return {key: value for key, value in event.items() if key not in times}
 
 

@@ -31,13 +31,17 @@ class StepEvent:
 
 @dataclass(frozen=True)
 class ScoreEvent:
-    """A look at the validation nodes, of the weights before step ``step``."""
+    """A look at the validation nodes, of the weights before step ``step``.
+
+    ``evaluation`` is the time of a pass made for it; a snapshot's own pass costs nothing more.
+    """
 
     epoch: int
     step: int
     validation: dict[str, float]
     best: bool
     seconds: float
+    evaluation: float
     event: str = "score"
 
 

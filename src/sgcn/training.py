@@ -258,7 +258,9 @@ class _Run:
 
     def evaluate(self) -> None:
         """Score the current weights with a pass of their own."""
-        self._score(self._logits().index_select(0, self.validation))
+        before = self.result.seconds["evaluation"]
+        logits = self._logits().index_select(0, self.validation)
+        self._score(logits, self.result.seconds["evaluation"] - before)
 
     def _logits(self) -> Tensor:
         began = perf_counter()
@@ -276,7 +278,7 @@ class _Run:
         """Epochs since the last score, this one included; 0 if it has one."""
         return self.epoch - self.scored_epoch
 
-    def _score(self, logits: Tensor) -> None:
+    def _score(self, logits: Tensor, evaluation: float = 0.0) -> None:
         score = self.task.score(logits, self.validation)
         sign = 1.0 if self.best_by == "f1_micro" else -1.0
         known = self.result.validation
@@ -287,7 +289,7 @@ class _Run:
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         self.last_score, self.scored_epoch = score, self.epoch
         now = perf_counter() - self.started
-        self._emit(ScoreEvent(self.epoch, self.result.steps, score, better, now))
+        self._emit(ScoreEvent(self.epoch, self.result.steps, score, better, now, evaluation))
 
     def end_epoch(self) -> None:
         loss = float(np.mean(self.losses)) if self.losses else float("nan")

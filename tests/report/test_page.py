@@ -74,7 +74,7 @@ def test_the_configuration_is_flat_words(folder, tmp_path):
 
 def test_an_unfinished_run_counts_what_it_has(tmp_path):
     score = {"event": "score", "epoch": 1, "step": 12, "seconds": 0.2, "best": True,
-             "validation": {"f1_micro": 0.75, "loss": 0.5}}  # fmt: skip
+             "evaluation": 0.03, "validation": {"f1_micro": 0.75, "loss": 0.5}}  # fmt: skip
     folder = make_run(tmp_path / "run", [*(step(k) for k in range(12)), score])
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"epoch": 0, "step": 12, "lo')  # being written
@@ -88,8 +88,9 @@ def test_an_unfinished_run_counts_what_it_has(tmp_path):
     assert (summary["validation"], summary["best_epoch"]) == (score["validation"], 1)
     assert "test" not in summary
     assert summary["seconds"] == pytest.approx(
-        {"total": 0.2, "sampling": 0.012, "transfer": 0.024, "compute": 0.06, "snapshot": 0.012}
-    )
+        {"total": 0.2, "sampling": 0.012, "transfer": 0.024, "compute": 0.06, "snapshot": 0.012,
+         "evaluation": 0.03}
+    )  # fmt: skip
 
 
 def test_gradient_errors_of_a_run_that_looked_at_them(folder, tmp_path):

@@ -123,7 +123,8 @@ class Recording:
             found |= {name: event.get(name) for name in ("loss", "gradient_norm", "drift")}
             self._count(event, step, seconds)
         elif kind == "score":
-            score = event.get("validation")
+            score, took = event.get("validation"), _number(event.get("evaluation"))
+            self.spent["evaluation"] += took if took == took else 0.0
             if isinstance(score, dict):
                 found |= {"f1": score.get("f1_micro"), "validation_loss": score.get("loss")}
                 if event.get("best"):
@@ -165,8 +166,6 @@ class Recording:
     def _so_far(self) -> dict[str, Any]:
         """The summary that can be told before the end: counted from the events, without a test."""
         known = {"data": "data", "sampler": "sampler.name", "estimator": "estimator.name"}
-        # What no event tells: evaluation passes.
-        spent = {name: value for name, value in self.spent.items() if name != "evaluation"}
         seed = self.config.get("training.seed", "")
         return {
             **{name: self.config.get(key) for name, key in known.items()},
@@ -175,7 +174,7 @@ class Recording:
             "steps": self.steps,
             "snapshots": len(self.snapshots.value),
             "restarts": self.restarts,
-            "seconds": spent,
+            "seconds": self.spent,
         }
 
 
