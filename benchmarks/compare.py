@@ -1,6 +1,6 @@
 """What changed between two JSON files of benchmarks.
 
-    python benchmarks/compare.py OLD.json NEW.json [--least 1.1]
+    python benchmarks/compare.py OLD.json NEW.json [--least 1.05]
 
 Takes what any `sgcn bench .. --out` writes, and benchmarks/latest.json. Seconds of different
 machines, or of a busy one, mean little: look at the ratios.

@@ -318,10 +318,13 @@ def saint_node() -> Any:
     batch = make_sampler("saint", variant="node", size=size).sample(GRAPH, np.arange(37), key)
 
     def draw(axes: Any, batch: Batch) -> None:
-        from sgcn.samplers.base import ColumnLaw
+        from sgcn.kernels.blocks import law_sources
+        from sgcn.samplers.base import ColumnLaw, scratch
 
-        law = ColumnLaw.of(GRAPH)
-        drawn, factor = law.draw(GRAPH, np.empty(0, np.int32), size, key.stream(0))
+        law, nobody = ColumnLaw.of(GRAPH), np.empty(0, np.int32)
+        drawn, factor = law_sources(
+            law.law, law.threshold, law.alias, nobody, size, key.stream(0), scratch.position(GRAPH)
+        )
         counts = np.rint(factor * size * law.law[drawn]).astype(int)
         nodes(axes, drawn, VERMILLION, marker="s", size=70)
         for node, count in zip(drawn, counts, strict=True):

@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -293,6 +294,12 @@ def test_repr_says_what_it_is():
 # -- refusals -----------------------------------------------------------------------------------
 
 pair = ([0, 1], [1, 0])
+
+
+def pyg(**changed):
+    return SimpleNamespace(**{"edge_index": np.array(pair), "num_nodes": 2} | changed)
+
+
 REFUSALS = {
     "id too large": (lambda: Graph.from_edges([0], [5], nodes=3), "dst holds node 5", "0 to 2"),
     "id negative": (lambda: Graph.from_edges([-1], [0], nodes=3), "src holds node -1", "0 to 2"),
@@ -339,6 +346,17 @@ REFUSALS = {
     ),
     "labels": (lambda: Graph.from_edges(*pair, y=[1]), "y (labels) has shape (1,)", "2 rows"),
     "split": (lambda: Graph.from_edges(*pair, split=[0, 1, 2]), "split has shape (3,)", "2 rows"),
+    "a mask": (lambda: Graph.from_pyg(pyg(train_mask=[True])), "1 entries", "2 nodes"),
+    "no number of nodes": (lambda: Graph.from_pyg(pyg(num_nodes=None)), "num_nodes", "set it to N"),
+    "nodes true": (lambda: Graph.from_edges(*pair, nodes=True), "nodes is True", ">= 1"),
+    "a list of lists": (lambda: Graph.from_scipy([[0, 1], [1, 0]]), "is a list", "scipy"),
+    "rows of two lengths": (lambda: Graph.from_edges(*pair, x=[[1], [1, 2]]), "2 rows", "one len"),
+    "parts of a table": (lambda: Graph.from_edges(*pair, split=[[0], [1]]), "(2, 1)", "2 rows"),
+    "a fourth part": (
+        lambda: Graph.from_edges(*pair, split=np.array([0, 7], np.int8)),
+        "other than 0",
+        "only",
+    ),
     "a number as labels": (lambda: Graph.from_edges(*pair, y=1), "shape ()", "2 rows"),
     "normalization": (
         lambda: Graph.from_edges(*pair, normalization="mean"),
@@ -346,16 +364,24 @@ REFUSALS = {
         "one of sym, row",
     ),
     "subgraph outside": (
-        lambda: Graph.from_edges(*pair).subgraph([0, 9]), "nodes holds node 9", "ids from 0 to"
+        lambda: Graph.from_edges(*pair).subgraph([0, 9]),
+        "nodes holds node 9",
+        "ids from 0 to",
     ),
     "subgraph twice": (
-        lambda: Graph.from_edges(*pair).subgraph([1, 1]), "names a node twice", "distinct ids"
+        lambda: Graph.from_edges(*pair).subgraph([1, 1]),
+        "names a node twice",
+        "distinct ids",
     ),
     "subgraph of a short mask": (
-        lambda: Graph.from_edges(*pair).subgraph([True]), "nodes holds bool values", "node ids"
+        lambda: Graph.from_edges(*pair).subgraph([True]),
+        "nodes holds bool values",
+        "node ids",
     ),
     "subgraph of nothing": (
-        lambda: Graph.from_edges(*pair).subgraph([]), "the graph is empty", "one node"
+        lambda: Graph.from_edges(*pair).subgraph([]),
+        "the graph is empty",
+        "one node",
     ),
     "not pyg": (lambda: Graph.from_pyg(3), "int has no edge_index", "PyG Data"),
 }

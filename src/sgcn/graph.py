@@ -125,7 +125,7 @@ class Graph:
                 raise SgcnError("the graph is empty, expected at least one node: pass nodes=N")
             whole = src.dtype.kind in "iu" and dst.dtype.kind in "iu"
             nodes = max(int(max(src.max(), dst.max())) + 1, 1) if whole else 1
-        if not isinstance(nodes, (int, np.integer)) or nodes < 1:
+        if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 1:
             raise SgcnError(f"nodes is {nodes!r}, expected a whole number >= 1")
         src, dst = _checked_ids("src", src, nodes), _checked_ids("dst", dst, nodes)
         return cls._from_entries(
@@ -143,6 +143,10 @@ class Graph:
     @classmethod
     def from_scipy(cls, matrix: Any, *, weighted: bool = False, **options: Any) -> Graph:
         """From a square scipy sparse matrix; its values count only with ``weighted``."""
+        if not (is_sparse(matrix) or isinstance(matrix, np.ndarray)):
+            raise SgcnError(
+                f"the matrix is a {type(matrix).__name__}, expected a scipy sparse matrix"
+            )
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise SgcnError(f"the matrix has shape {matrix.shape}, expected a square one")
         if matrix.shape[0] == 0:
@@ -157,6 +161,10 @@ class Graph:
         if getattr(data, "edge_index", None) is None:
             raise SgcnError(
                 f"{type(data).__name__} has no edge_index, expected a homogeneous PyG Data object"
+            )
+        if getattr(data, "num_nodes", None) is None:
+            raise SgcnError(
+                f"{type(data).__name__} has no num_nodes, expected a PyG Data object: set it to N"
             )
         y = getattr(data, "y", None)
         if y is not None:
@@ -370,7 +378,13 @@ def _numpy(value: Any) -> Array:
     """A numpy view of an array, list or torch tensor."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except ValueError:  # rows of unequal length
+        raise SgcnError(
+            f"a {type(value).__name__} of {len(value)} rows is no array, expected rows of one "
+            "length"
+        ) from None
 
 
 def _kind(array: Array) -> str:
@@ -420,16 +434,17 @@ def _checked_rows(n: int, x: Any, y: Any, split: Any) -> tuple[Any, Any, Any]:
         x = sp.csr_array(x) if is_sparse(x) else _numpy(x)
     y = None if y is None else _numpy(y)
     if split is not None:
+        # Reading all of what a saved graph maps would cost its opening.
+        known = isinstance(getattr(split, "base", None), np.memmap)
         split = _numpy(split)
-        # int8 is what a saved graph maps: reading it all here would cost its opening.
-        if split.dtype != np.int8 and not np.isin(split, (-1, 0, 1, 2)).all():
+        if not known and not np.isin(split, (-1, 0, 1, 2)).all():
             raise SgcnError(
                 "split holds values other than 0 (train), 1 (validation), 2 (test) and -1 (none), "
                 "expected only these"
             )
         split = split.astype(np.int8, copy=False)
-    for name, rows in (("x (features)", x), ("y (labels)", y), ("split", split)):
-        if rows is not None and (rows.ndim not in (1, 2) or rows.shape[0] != n):
+    for name, rows, most in (("x (features)", x, 2), ("y (labels)", y, 2), ("split", split, 1)):
+        if rows is not None and (not 0 < rows.ndim <= most or rows.shape[0] != n):
             raise SgcnError(f"{name} has shape {rows.shape}, expected {n} rows, one for each node")
     return x, y, split
 
@@ -442,6 +457,10 @@ def _split_of(data: Any) -> Array | None:
     split = np.full(int(data.num_nodes), -1, np.int8)
     for part, mask in enumerate(masks):
         if mask is not None and _numpy(mask).ndim == 1:
+            if len(mask) != len(split):
+                raise SgcnError(
+                    f"a mask has {len(mask)} entries, expected one for each of {len(split)} nodes"
+                )
             split[_numpy(mask).astype(bool)] = part
     return split
 

@@ -18,18 +18,19 @@ TESTS = Path(__file__).parents[1]
 WEIGHTED = "weighted"  # the zoo's graph with the most to get wrong
 
 
-def epoch_digests(name: str, threads: int, graph: str = "power-law") -> list[str]:
+def epoch_digests(name: str, threads: int, graph: str = "power-law", depth: int = 2) -> list[str]:
     loader = Loader(
-        zoo_graph(graph), range(0, 60, 2), SMALL[name], batch_size=4, depth=2, seed=5,
+        zoo_graph(graph), range(0, 60, 2), SMALL[name], batch_size=4, depth=depth, seed=5,
         threads=threads, batches_per_epoch=12,
     )  # fmt: skip
     return [digest(batch) for batch in loader.epoch(3)]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("name", SMALL)
-def test_any_number_of_threads_gives_the_same_batches(name, threads):
-    assert epoch_digests(name, threads) == epoch_digests(name, 0)
+def test_any_number_of_threads_gives_the_same_batches(name, depth, threads):
+    assert epoch_digests(name, threads, depth=depth) == epoch_digests(name, 0, depth=depth)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -25,6 +25,7 @@ from sgcn.bench.report import target, write
 from sgcn.block import Batch, Int32
 from sgcn.data import load
 from sgcn.errors import SgcnError
+from sgcn.experiments.data import split_names
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.loader import Loader
@@ -117,7 +118,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _listed(flag: str, text: str) -> list[str]:
-    words = [word.strip() for word in text.split(",")]
+    words = split_names(text)
     if not all(words):
         raise SgcnError(f"{flag} is {text!r}, expected names with a comma between them")
     return words

@@ -28,6 +28,7 @@ from sgcn.buffers import physical_memory
 from sgcn.data import load
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator, make_estimator
+from sgcn.experiments.data import split_names
 from sgcn.graph import Graph
 from sgcn.rng import Key
 from sgcn.samplers import NodeSet, Sampler, make_sampler
@@ -52,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
     estimator = make_estimator(args.estimator, restart="none", gap=REGULAR + 1)
     out = reports.target(args.out)
     report = measure(
-        args.graph.split(","), sampler, estimator,
+        split_names(args.graph), sampler, estimator,
         threads=threads, rounds=args.rounds, batch_size=args.batch_size, seed=args.seed,
     )  # fmt: skip
     print(table(report))
