@@ -105,6 +105,14 @@ def test_graphs_that_are_not_there(command, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_half_of_a_file_is_said_to_be_truncated(saved, tmp_path, capsys):
+    assert sgcn("export", "npz", saved, "--out", tmp_path / "g.npz") == 0
+    capsys.readouterr()
+    whole = (tmp_path / "g.npz").read_bytes()
+    (tmp_path / "g.npz").write_bytes(whole[: len(whole) // 2])
+    assert "truncated, fetch it again" in refusal(capsys, sgcn("info", tmp_path / "g.npz"))
+
+
 # -- split ----------------------------------------------------------------------------------------
 
 
@@ -117,6 +125,16 @@ def test_split_writes_the_graph_again(saved, tmp_path, capsys):
     assert made.normalization == "row"  # as it was saved
     np.testing.assert_array_equal(made.x, old.x)
     np.testing.assert_array_equal(made.indices, old.indices)
+
+
+@pytest.mark.parametrize("command", ["split", "features"])
+def test_names_of_nodes_and_origin_are_carried_over(saved, tmp_path, command):
+    for name in ("ids.json", "origin.json"):
+        (saved / name).write_text(f'["{name}"]')
+    assert sgcn(command, saved, "--out", tmp_path / "new") == 0
+    for name in ("ids.json", "origin.json"):
+        assert (tmp_path / "new" / name).read_text() == f'["{name}"]'
+    Graph.open(tmp_path / "new", verify=True)
 
 
 def test_split_by_class_and_seed(saved, tmp_path):
@@ -143,7 +161,7 @@ def test_split_by_files(saved, tmp_path):
     [
         (["--train", "0.9", "--val", "0.3"], "train and val are 0.9 and 0.3, expected shares"),
         (["--seed", "-1"], "seed is -1, expected"),
-        (["--how", "files"], "--files goes with --how files"),
+        (["--how", "files"], "--how files needs --files TRAIN VAL TEST"),
         (["--how", "random", "--files", "a", "b", "c"], "--files goes with --how files"),
         (["--files", "a", "b", "c", "--seed", "1"], "--files goes with --how files"),
         (["--files", "a", "b", "c"], "a cannot be read, expected one node id a line"),

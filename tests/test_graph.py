@@ -350,6 +350,12 @@ REFUSALS = {
     "no number of nodes": (lambda: Graph.from_pyg(pyg(num_nodes=None)), "num_nodes", "set it to N"),
     "nodes true": (lambda: Graph.from_edges(*pair, nodes=True), "nodes is True", ">= 1"),
     "a list of lists": (lambda: Graph.from_scipy([[0, 1], [1, 0]]), "is a list", "scipy"),
+    "a sparse tensor": (
+        lambda: Graph.from_pyg(pyg(x=torch.eye(2).to_sparse())),
+        "torch.sparse_coo",
+        "to_dense()",
+    ),
+    "bfloat16": (lambda: Graph.from_pyg(pyg(x=torch.eye(2).bfloat16())), "bfloat16", "float()"),
     "rows of two lengths": (lambda: Graph.from_edges(*pair, x=[[1], [1, 2]]), "2 rows", "one len"),
     "parts of a table": (lambda: Graph.from_edges(*pair, split=[[0], [1]]), "(2, 1)", "2 rows"),
     "a fourth part": (

@@ -377,7 +377,13 @@ def is_sparse(value: Any) -> bool:
 def _numpy(value: Any) -> Array:
     """A numpy view of an array, list or torch tensor."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        try:
+            value = value.detach().cpu().numpy()
+        except (TypeError, RuntimeError):
+            raise SgcnError(
+                f"a tensor is {value.layout} of {value.dtype}, expected a dense one of a type that "
+                "numpy has: pass to_dense() or float()"
+            ) from None
     try:
         return np.asarray(value)
     except ValueError:  # rows of unequal length

@@ -59,7 +59,7 @@ DAMAGE = {
     "a web page": (lambda path: path.write_bytes(PAGE), "is an HTML page, expected"),
     "noise": (lambda path: path.write_bytes(bytes(range(256)) * 20), ""),
     "half": (half, ""),
-    "a folder": (lambda path: (path.unlink(), path.mkdir()), "does not exist, expected"),
+    "a folder": (lambda path: (path.unlink(), path.mkdir()), "is a folder, expected a file"),
     "outside": (outside, "leads out of"),
 }
 FILES = [(name, file) for name, format in FORMATS.items() for file in format.files]
@@ -83,6 +83,11 @@ def test_damaged_files(place, name, file, damage):
     message = refusal(place, name, file, change)
     assert Path(file).name in message
     assert words in message
+
+
+@pytest.mark.parametrize(("name", "file"), [pair for pair in FILES if pair[1].endswith(".npz")])
+def test_half_of_an_archive_is_said_to_be_truncated(place, name, file):
+    assert "it is truncated, fetch it again" in refusal(place, name, file, half)
 
 
 @pytest.mark.parametrize("name", FORMATS)

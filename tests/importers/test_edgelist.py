@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import small_graph as small
-from sgcn import Graph, cli
+from sgcn import Graph, SgcnError, cli
+from sgcn.data.importers import import_graph
 from small_graph import imported, refused, same_edges, same_rows
 
 NAMES = np.array(["zoë", "b c", "d,e", "alpha", "x", "y", "z", "lonely"])
@@ -160,6 +161,8 @@ def test_tables_beside(tmp_path, ids, kind):
         "split": (["split"], [words[small.SPLIT[rows]]]),
     }
     options = {"ids": kind, **({"id_column": "id"} if with_ids else {})}
+    if kind == "numbers" and with_ids:
+        options["nodes"] = small.N  # the last has no edge
     for name, (titles, columns) in tables.items():
         path = tmp_path / f"{name}.csv"
         path.write_text(lines(*key, *columns, header=",".join([*first, *titles])))
@@ -227,7 +230,7 @@ def test_names_in_parquet(tmp_path):
     path = parquet(tmp_path / "e.parquet", s=NAMES[small.SRC].tolist(), t=NAMES[small.DST].tolist())
     graph = imported("edgelist", path, tmp_path / "g", ids="text")
     same_edges(graph, Graph.from_edges(PLACE[small.SRC], PLACE[small.DST]))
-    refused("edgelist", path, tmp_path, "e.parquet", "expected a number")
+    refused("edgelist", path, tmp_path, "column 's' of", "e.parquet", "expected a number; set ids=")
 
 
 @pytest.mark.parametrize(
@@ -276,9 +279,10 @@ BAD = {
     "gaps": ("0,1000000000\n", {}, ("1 edges and names node 1000000000", "ids=compact")),
     "weighted gaps": ("0,1000000000,2\n", {"weight_column": 2}, ("ids=compact",)),
     "half a node": ("0,1,2\n0.5,1,2\n", {}, ("the id 0.5", "whole numbers")),
-    "words": ("0,1\n0,a\n", {}, ("'a' in line 2",)),
-    "words only": ("a,b\nb,c\n", {}, ("'a'", "expected a number")),
-    "words later": ("0,1,x\n0,a,x\n", {}, ("'a'", "expected a number")),
+    "words": ("0,1\n0,a\n", {}, ("'a' in line 2", "; set ids=text if nodes have names")),
+    "words only": ("a,b\nb,c\n", {}, ("'a' in line 1, expected a number; set ids=text",)),
+    "words later": ("#\n0,1,x\n0,a,x\n", {}, ("'a' in line 3, expected a number; set ids=text",)),
+    "quoted words": ('0,1,"x"\n#\n0,"a",x\n', {}, ("'a' in line 3, expected a number",)),
     "ragged": ("0,1\n0,1,2\n", {}, ("3 fields in line 2",)),
     "ragged names": ("a,b\nc\n", {"ids": "text"}, ("1 fields in line 2", "expected 2")),
     "one column": ("0 1\n1 2\n", {}, ("1 column", "delimiter")),
@@ -304,11 +308,35 @@ def test_bad_edges(tmp_path, case):
     refused("edgelist", path, tmp_path, "e.csv", *words, **options)
 
 
+def test_hints_are_about_the_column(tmp_path):
+    """Text that is no name of a node and no class."""
+    for text in ("0,1,x\n", "0,1,2\n0,1,x\n"):
+        (tmp_path / "e.csv").write_text(text)
+        with pytest.raises(SgcnError, match=r"'x' in line \d, expected [^;]*$"):
+            import_graph("edgelist", tmp_path / "e.csv", tmp_path / "g", weight_column=2)
+
+
 TABLES = {
     "short features": ("features", "1,2\n" * 3, {"nodes": 8}, ("3 rows", "expected 8")),
     "nan": ("features", "1,2\n" * 6 + ",2\n3,4\n", {}, ("not finite in row 6",)),
     "words": ("features", "1,2\n" * 7 + "a,2\n", {}, ("'a' in line 8",)),
     "missing node": ("features", "0,1.5\n1,2.5\n", {"id_column": 0}, ("2 rows", "expected 7")),
+    "text label": ("labels", "A\nB\n" * 4, {}, ("'A' in line 1", "; number the classes")),
+    "text label by id": (
+        "labels",
+        "id,label\n0,1\n1,B\n",
+        {"id_column": 0},
+        ("'B' in line 3", "; number the class"),
+    ),
+    "text label later": ("labels", "1\n" * 7 + "B\n", {}, ("'B' in line 8", "; number the class")),
+    "text ids": ("labels", "id,label\nx,1\n", {"id_column": 0}, ("'x' in line 2", "set ids=text")),
+    "far label": (
+        "labels",
+        "0,1\n999,1\n",
+        {"id_column": 0},
+        ("names node 999, expected ids from 0 to 6 as in", "edges.csv: set nodes=1000"),
+    ),
+    "far part": ("split", "0,0\n7,1\n", {"id_column": 0}, ("names node 7", "set nodes=8")),
     "class": ("labels", "0\n" * 7 + "-2\n", {}, ("node 7 the label -2",)),
     "twice": ("labels", "0,1\n3,1\n3,2\n", {"id_column": 0}, ("several rows of node 3",)),
     "twice by name": ("labels", "x,1\ny,1\nx,2\n", {"ids": "text"}, ("rows of node 'x'",)),
@@ -352,6 +380,39 @@ def test_the_command(edges, tmp_path, capsys):
     assert cli.main([*argv[:-1], str(tmp_path / "h"), "--set", "delimiter=;"]) == 2
     assert "1 column" in capsys.readouterr().err
     assert not (tmp_path / "h").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("0,1\n1,2\n", [], "3 nodes, 4 stored edges, no features, no labels, no split\n"),
+        ("0,1\n1,2\n", ["directed=true"], "3 nodes, 2 stored edges (directed), no features"),
+        ("0,9\n", [], "8 nodes without an edge: ids=compact numbers nodes without gaps\n"),
+        ("0,9\n", ["directed=true"], "no split; 8 nodes without an edge: ids=compact"),
+        ("0,9\n", ["ids=compact"], "2 nodes, 2 stored edges, no features, no labels, no split\n"),
+    ],
+)
+def test_the_last_line_says_what_was_found(tmp_path, capsys, text, options, words):
+    (tmp_path / "e.csv").write_text(text)
+    argv = ["data", "import", "edgelist", str(tmp_path / "e.csv"), "--out", str(tmp_path / "g")]
+    assert cli.main([*argv, *(["--set", *options] if options else [])]) == 0
+    assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [(small.Y, "3 classes, split 3 train / 2 val / 2 test"), (small.SETS, "sets of 3 labels")],
+)
+def test_the_last_line_of_a_whole_graph(edges, tmp_path, capsys, labels, words):
+    options = []
+    for key, array in (("features", small.X), ("labels", labels), ("split", small.SPLIT)):
+        np.save(tmp_path / f"{key}.npy", array)
+        options.append(f"{key}={tmp_path / key}.npy")
+    argv = ["data", "import", "edgelist", str(edges), "--out", str(tmp_path / "g"), "--set"]
+    assert cli.main([*argv, *options]) == 0
+    assert f"stored edges, 3 features, {words}" in capsys.readouterr().out
+    assert cli.main([*argv, *options]) == 2
+    assert "replace an older graph with --force" in capsys.readouterr().err
 
 
 def test_bad_options(edges, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,6 +65,16 @@ def test_attributes_by_name(tmp_path):
     assert bare.normalization == "row"
 
 
+def test_the_example_of_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
+    example = next(code for code in page.split("```") if "from_networkx(" in code)
+    made = {}
+    exec(example.removeprefix("python\n"), made)
+    assert made["graph"].y.tolist().count(1) == 17  # half of the 34 went to the officer's club
+    with pytest.raises(SgcnError, match=r"club of node 0 in the graph is 'Mr\. Hi', expected"):
+        from_networkx(networkx.karate_club_graph(), y="club")
+
+
 def test_objects_that_are_none():
     with pytest.raises(SgcnError, match="list has no nodes, expected a NetworkX graph"):
         from_networkx([])
@@ -96,6 +107,7 @@ BAD = {
     "ragged": (change_node("x", [1.0]), ("x of the nodes", "several lengths")),
     "text features": (change_node("x", ["a", "b", "c"]), ("x of the nodes", "expected numbers")),
     "nan": (change_node("x", [1.0, float("nan"), 1.0]), ("not finite in row 3",)),
+    "text class": (change_node("y", "A"), ("y of node 'node 3'", "is 'A'", "number the classes")),
     "class": (change_node("y", -4), ("node 3 the label -4",)),
     "part": (change_node("split", "dev"), ("part 'dev'",)),
     "list part": (change_node("split", [1]), ("part '[1]'",)),

@@ -174,6 +174,54 @@ def test_bad_tensors(tmp_path, case):
     refused("pyg", save(tmp_path / "a.pt", **changes), tmp_path, "a.pt", *words)
 
 
+def strange(kind):
+    """Tensors that torch saves and numpy cannot hold."""
+    x = torch.from_numpy(small.X).float()
+    return STRANGE[kind](x)
+
+
+STRANGE = {
+    "sparse_csr": lambda x: x.to_sparse_csr(),
+    "sparse_coo": lambda x: x.to_sparse(),
+    "bfloat16": lambda x: x.bfloat16(),
+    "qint8": lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+    "meta": lambda x: x.to("meta"),
+    "complex64": lambda x: x.to(torch.complex64).conj(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, on what it calls beta
+@pytest.mark.parametrize("kind", STRANGE)
+def test_tensors_that_numpy_cannot_hold(tmp_path, kind):
+    """Where one is used it is refused in a sentence; elsewhere it does not matter."""
+    bad = save(tmp_path / "a.pt", x=strange(kind))
+    refused("pyg", bad, tmp_path, "x in", "a.pt is", kind, "save x.to_dense() or x.float()")
+    unused = dict.fromkeys(("adj", "edge_attr", "edge_weight"), strange(kind))
+    fine = save(tmp_path / "b.pt", **unused)
+    same_rows(imported("pyg", fine, tmp_path / "g"))
+
+
+@pytest.mark.parametrize("count", [10**15, 2**31, 0, -5, 2.5, torch.tensor(-5), torch.ones(3)])
+def test_a_number_of_nodes_that_is_none(tmp_path, count):
+    none = dict.fromkeys(("x", "y", *small.MASKS))
+    path = save(tmp_path / "a.pt", **none, num_nodes=count)
+    refused("pyg", path, tmp_path, "num_nodes in", "a.pt is", "from 1 to 2147483647")
+
+
+@pytest.mark.parametrize("end", [10**15, -3])
+def test_ends_that_say_how_many_nodes(tmp_path, end):
+    none = dict.fromkeys(("x", "y", *small.MASKS))
+    path = save(tmp_path / "a.pt", **none, edge_index=torch.tensor([[0, 1], [1, end]]))
+    refused("pyg", path, tmp_path, f"names node {end} in edge 1, expected ids from 0 to")
+
+
+def test_slices_that_are_no_tensors(tmp_path):
+    torch.save((tensors(), {"edge_index": 3, "words": [1]}), tmp_path / "a.pt")
+    refused("pyg", tmp_path / "a.pt", tmp_path, "a.pt has a int as slices of edge_index")
+    torch.save((tensors(), {"edge_index": torch.tensor([0, 10]), "words": [1]}), tmp_path / "a.pt")
+    same_rows(imported("pyg", tmp_path / "a.pt", tmp_path / "g"))
+
+
 def test_bad_files(tmp_path):
     path = tmp_path / "a.pt"
     refused("pyg", path, tmp_path, "a.pt does not exist")

@@ -19,6 +19,7 @@ Then: sgcn data info mine, sgcn data verify mine, sgcn train mine.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 #: The names of importers, which cost seconds to import.
 FORMATS = ("graphsaint", "graphsage", "planetoid", "ogb", "pyg", "dgl", "networkx", "scipy",
@@ -42,7 +43,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from sgcn.data.describe import summary, without_edges
     from sgcn.data.importers import IMPORTERS, import_graph
+    from sgcn.data.layout import IDS
     from sgcn.errors import SgcnError
     from sgcn.options import page, parse_settings
 
@@ -57,4 +60,8 @@ def run(args: argparse.Namespace) -> None:
     graph = import_graph(
         args.format, args.source, args.out, overwrite=args.force, **parse_settings(args.set)
     )
-    print(f"{args.out}: {graph}")
+    alone = without_edges(graph)
+    note = f"; {alone:,} nodes without an edge" if alone > len(graph) / 2 else ""
+    if note and args.format == "edgelist" and not (Path(args.out) / IDS).exists():
+        note += ": ids=compact numbers nodes without gaps"
+    print(f"{args.out}: {summary(graph)}{note}")

@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> None:
 
     from sgcn.data import splits
     from sgcn.data.source import open_as_is
+    from sgcn.data.store import save
     from sgcn.data.targets import check_new
     from sgcn.errors import SgcnError
 
@@ -49,6 +50,8 @@ def run(args: argparse.Namespace) -> None:
         for name, value in (("train", args.train), ("val", args.val), ("seed", args.seed))
         if value is not None
     }
+    if args.how == "files" and args.files is None:
+        raise SgcnError("--how files needs --files TRAIN VAL TEST, expected three files of ids")
     if (how == "files") != (args.files is not None) or (how == "files" and drawn):
         raise SgcnError(
             "--files goes with --how files and with no --train, --val or --seed, expected either "
@@ -61,6 +64,6 @@ def run(args: argparse.Namespace) -> None:
     else:
         draw = splits.random_split if how == "random" else splits.stratified_split
         split = draw(graph, **drawn)
-    splits.with_split(graph, split).save(args.out)
+    save(splits.with_split(graph, split), args.out, beside=graph.path)
     train, val, test = (np.count_nonzero(split == part) for part in range(3))
     print(f"{args.out}: {train:,} training, {val:,} validation and {test:,} test nodes")

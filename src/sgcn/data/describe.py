@@ -102,6 +102,32 @@ def describe(graph: Graph) -> Description:
     )
 
 
+def summary(graph: Graph) -> str:
+    """In a line: how large the graph is, and whether it has features, labels and a split."""
+    x, y, parts = graph.x, graph.y, _split(graph)
+    classes = "no labels"
+    if y is not None:
+        sets = np.ndim(y) == 2
+        classes = f"sets of {y.shape[1]:,} labels" if sets else f"{int(y.max()) + 1:,} classes"
+    return ", ".join(
+        (
+            f"{len(graph):,} nodes",
+            f"{graph.edges:,} stored edges{' (directed)' * graph.directed}",
+            "no features" if x is None else f"{_two_dimensional(x).shape[1]:,} features",
+            classes,
+            "no split" if parts is None
+            else "split " + " / ".join(f"{parts[part]:,} {part}" for part in PARTS),
+        )
+    )  # fmt: skip
+
+
+def without_edges(graph: Graph) -> int:
+    """How many nodes are at no end of an edge."""
+    alone = graph.degrees == 0
+    alone[graph.indices] = False
+    return int(np.count_nonzero(alone))
+
+
 def _two_dimensional(x: Any) -> Any:
     return x[:, None] if x is not None and x.ndim == 1 else x
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.layout import FORMAT, HEADER, VERSION, is_graph
+from sgcn.data.layout import BESIDE, FORMAT, HEADER, VERSION, is_graph
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import csr
@@ -108,8 +108,8 @@ class Draft:
             ) from None
         if taken:
             raise SgcnError(
-                f"{path} exists already, expected a new directory: choose another name or "
-                "overwrite it"
+                f"{path} exists already, expected a new directory: choose another name, or "
+                "replace an older graph with --force (overwrite=True)"
             )
 
     def __enter__(self) -> Draft:
@@ -165,6 +165,12 @@ class Draft:
         if rows != shape[0]:
             raise SgcnError(f"{name} has {rows} rows, expected {shape[0]}, one for each node")
         self.arrays[name] = {"dtype": str(dtype), "shape": list(shape), "crc32": crc}
+
+    def carry(self, source: Path | None) -> None:
+        """Names of nodes and origin from beside the graph at ``source``, as far as it has any."""
+        for name in BESIDE:
+            if source is not None and (source / name).is_file():
+                shutil.copyfile(source / name, self.folder / name)
 
     # -- edges ----------------------------------------------------------------------------------
 

@@ -60,6 +60,7 @@ def write_features(
         for name in ("y", "split"):
             if getattr(graph, name) is not None:
                 draft.write(name, getattr(graph, name))
+        draft.carry(graph.path)
         return draft.finish(graph)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 
 from sgcn.data.bundled import BUNDLED, bundled
 from sgcn.data.layout import is_graph
+from sgcn.data.readers.files import unreadable
 from sgcn.data.synthetic import NAMED, PREFIX, parse_synthetic, synthetic
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
@@ -77,13 +77,12 @@ def read_npz(path: Path, target: str = "", **options: Any) -> Graph:
     """
     if not path.is_file():
         raise SgcnError(f"{path} does not exist, expected an .npz file")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise SgcnError(
-            f"{path} cannot be read, expected an .npz of plain arrays ({error})"
-        ) from None
+    with (
+        unreadable(path, "an .npz of plain arrays"),
+        path.open("rb") as stream,  # numpy leaves it open where it is no zip file
+        np.load(stream, allow_pickle=False) as file,
+    ):
+        arrays = {key: file[key] for key in file.files}
     return graph_of(arrays, path, target, **options)
 
 

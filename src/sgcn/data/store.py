@@ -26,13 +26,17 @@ _DTYPES = {"indptr": "int64", "indices": "int32", "values": "float32", "row": "f
 _REQUIRED = ("indptr", "indices", "row", "col")
 
 
-def save(graph: Graph, path: Path, *, overwrite: bool = False) -> None:
-    """Write ``graph`` to a temporary directory beside ``path`` and rename it."""
+def save(graph: Graph, path: Path, *, overwrite: bool = False, beside: Path | None = None) -> None:
+    """Write ``graph`` to a temporary directory beside ``path`` and rename it.
+
+    ``beside`` is a saved graph of the same nodes, whose names of nodes and origin are carried over.
+    """
     with Draft(path, overwrite=overwrite) as draft:
         for name, array in _rows(graph).items():
             draft.write(name, array)
         if is_sparse(graph.x):
             draft.header["x_shape"] = list(graph.x.shape)
+        draft.carry(beside)
         draft.finish(graph)
 
 

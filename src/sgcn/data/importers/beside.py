@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from sgcn.errors import SgcnError
 from sgcn.options import Rule, flag, option, optional, whole
 
 _TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet")
+_CLASSES = "number the classes from 0 on first"
 _EXACT = 2**53  # from here on float64 has gaps between whole numbers
 
 
@@ -112,6 +113,9 @@ def _whole(values: Any, place: str) -> Any:
 class Beside(Importer):
     """Tables have a row a node: row k of node k, or as ``id_column`` says."""
 
+    #: What to do about names where numbers of nodes should be.
+    names_hint: ClassVar[str] = ""
+
     features: str | None = option(None, a_path(), "features: .npy, .npz or a table")
     labels: str | None = option(None, a_path(), "labels: .npy or a table")
     split: str | None = option(None, a_path(), "train, valid, test: .npy, .npz, .json or a table")
@@ -129,11 +133,17 @@ class Beside(Importer):
     def tables(self) -> dict[str, Table]:
         """The tables among the files, by what they hold."""
         given = {key: getattr(self, key) for key in ("features", "labels", "split")}
-        return {
+        found = {
             key: self.table(Path(path), f"{key} of nodes")
             for key, path in given.items()
             if path and Path(path).suffix in _TABLES
         }
+        for key, table in found.items():
+            hints: dict[int | None, str] = {None: _CLASSES} if key == "labels" else {}
+            if self.id_column is not None:
+                hints[self._key(table)] = self.names_hint
+            table.hints = hints
+        return found
 
     def rows(self) -> int | None:
         """How many nodes the features or the labels are of, where row k is of node k."""

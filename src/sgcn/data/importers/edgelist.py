@@ -13,6 +13,7 @@ import numpy as np
 from sgcn.data.draft import Draft
 from sgcn.data.importers.beside import Beside, Ids, a_column
 from sgcn.data.importers.rows import about, checked_edges
+from sgcn.data.layout import IDS
 from sgcn.data.readers.tables import Table
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -25,6 +26,7 @@ class EdgeList(Beside):
 
     name: ClassVar[str] = "edgelist"
     summary: ClassVar[str] = "edges in .csv, .tsv, .txt (also .gz) or .parquet"
+    names_hint: ClassVar[str] = "set ids=text if nodes have names"
 
     source_column: int | str = option(0, a_column(), "where edges start")
     target_column: int | str = option(1, a_column(), "where edges end")
@@ -41,15 +43,16 @@ class EdgeList(Beside):
     def read(self, source: Path, draft: Draft) -> Graph:
         table = self.table(source, "an edge list")
         ids = Ids(self.ids)
-        beside = [self.rows_of(table, ids) for table in self.tables().values()]
-        least = max((int(rows.max()) + 1 for rows in beside if rows is not None), default=0)
+        beside = [(self.rows_of(one, ids), str(one.path)) for one in self.tables().values()]
+        last = max(((int(rows.max()), path) for rows, path in beside if rows is not None),
+                   default=(-1, ""))  # fmt: skip
         n = (self.nodes or self.rows()) if ids.names is None else None
-        graph = self._graph(table, ids, n, least, draft)
+        graph = self._graph(table, ids, n, last, draft)
         if self.nodes not in (None, len(graph)):
             raise SgcnError(f"{source} names {len(graph)} nodes, expected nodes = {self.nodes}")
         if ids.names is not None:
             text = json.dumps(ids.called(str(source)), ensure_ascii=False)
-            (draft.folder / "ids.json").write_text(f"{text}\n", "utf-8")
+            (draft.folder / IDS).write_text(f"{text}\n", "utf-8")
         self.write_rows(draft, len(graph), ids)
         return draft.finish(graph)
 
@@ -62,20 +65,29 @@ class EdgeList(Beside):
             )
         ends = [table.place(column) for column in (self.source_column, self.target_column)]
         weights = [] if self.weight_column is None else [table.place(self.weight_column)]
+        table.hints = dict.fromkeys(ends, self.names_hint)
         yield from map(tuple, ids.columns(table, ends, weights))
 
-    def _graph(self, table: Table, ids: Ids, n: int | None, least: int, draft: Draft) -> Graph:
-        """``n`` nodes, or as many as the edges name, and not fewer than the tables do."""
+    def _graph(
+        self, table: Table, ids: Ids, n: int | None, last: tuple[int, str], draft: Draft
+    ) -> Graph:
+        """``n`` nodes, or as many as the edges name.
+
+        Where nodes have names, those of the tables are nodes too; ``last`` is the last one there.
+        A number beyond those of the edges is more likely wrong.
+        """
         place = str(table.path)
         edges = checked_edges(self._edges(table, ids), n, place)
         with about(table.path):
-            return draft.edges(
-                edges if n else _closed(edges, least, place), n, directed=self.directed
-            )
+            if n is None:
+                edges = _closed(edges, last, place, numbers=ids.names is None)
+            return draft.edges(edges, n, directed=self.directed)
 
 
-def _closed(edges: Iterator[tuple[Any, ...]], least: int, place: str) -> Iterator[tuple[Any, ...]]:
-    """Edges as they pass; behind them a loop at the last of at least ``least`` nodes.
+def _closed(
+    edges: Iterator[tuple[Any, ...]], last: tuple[int, str], place: str, *, numbers: bool
+) -> Iterator[tuple[Any, ...]]:
+    """Edges as they pass; behind them a loop at the last node, of an edge or of a table.
 
     A graph drops loops, so that this one only says how many nodes there are.
     """
@@ -85,11 +97,16 @@ def _closed(edges: Iterator[tuple[Any, ...]], least: int, place: str) -> Iterato
         most = max(most, int(src.max(initial=0)), int(dst.max(initial=0)))
         count += len(src)
         yield src, dst, *weights
-    most = max(most, least - 1)
+    if numbers and last[0] > most:
+        raise SgcnError(
+            f"{last[1]} names node {last[0]}, expected ids from 0 to {most} as in {place}: set "
+            f"nodes={last[0] + 1} if nodes without an edge are right"
+        )
+    most = max(most, last[0])
     if most > 200 * count + 1_000_000:  # memory is not for gaps
         raise SgcnError(
             f"{place} has {count} edges and names node {most}, expected ids without such gaps: set "
             "ids=compact to renumber them, or nodes if that is right"
         )
-    last = np.array([most], np.int32)
-    yield last, last, *(np.zeros(1) for _ in weights)
+    end = np.array([most], np.int32)
+    yield end, end, *(np.zeros(1) for _ in weights)

@@ -17,6 +17,7 @@ from sgcn.data.importers.base import Importer
 from sgcn.data.importers.nodelink import LINKS, WHAT, ends_of, is_directed, listed
 from sgcn.data.importers.rows import about, labels_of
 from sgcn.data.importers.splits import part_of, split_of_numbers
+from sgcn.data.layout import IDS
 from sgcn.data.readers.files import unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -109,7 +110,7 @@ class _Nodes:
             if not all(found):
                 self._missing(names[found.index(False)], key)
             values = [node[key] for node in nodes]
-            self.parts.setdefault(name, []).append(self._array(name, values))
+            self.parts.setdefault(name, []).append(self._array(name, values, names))
         self.names += names
 
     def _missing(self, node: Any, key: str | None) -> NoReturn:
@@ -117,8 +118,10 @@ class _Nodes:
             f"{self.place} has the node {node!r} without {key!r}, expected all to have it"
         )
 
-    def _array(self, name: str, values: list[Any]) -> Any:
+    def _array(self, name: str, values: list[Any], names: list[Any]) -> Any:
         key = self.wanted[name]
+        if name == "y":
+            self._check_classes(values, names)
         if name == "split":
             where = f"{key} in {self.place}"
             return np.array([part_of(_plain(word), where) for word in values], np.int64)
@@ -128,6 +131,16 @@ class _Nodes:
         table = array[:, None] if array.ndim == 1 else array
         place = f"{key} of {self.place}"
         return next(finite((to_float32(table),), place, len(self.names)))
+
+    def _check_classes(self, values: list[Any], names: list[Any]) -> None:
+        """Text has no order that would number it."""
+        first = next((k for k, value in enumerate(values) if isinstance(value, str)), None)
+        if first is not None:
+            raise SgcnError(
+                f"{self.wanted['y']} of node {names[first]!r} in {self.place} is "
+                f"{values[first][:40]!r}, expected a class as a number, or a 0/1 list: number the "
+                "classes from 0 on first"
+            )
 
     def numbered(self) -> dict[Any, int]:
         """The numbers of the nodes, in their order."""
@@ -147,7 +160,7 @@ class _Nodes:
             draft.stream(name, shape, parts[0].dtype, parts)
         self.parts.clear()
         text = json.dumps(self.names)
-        (draft.folder / "ids.json").write_text(f"{text}\n")
+        (draft.folder / IDS).write_text(f"{text}\n")
         self.names.clear()
 
     def rows(self) -> dict[str, list[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ import numpy as np
 from sgcn.data.draft import Draft, chunks
 from sgcn.data.importers.base import Importer
 from sgcn.data.importers.features import write_features
-from sgcn.data.importers.rows import about, checked_edges, labels_of
+from sgcn.data.importers.rows import about, check_ids, checked_edges, labels_of
 from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.files import check_size, checked, unreadable
 from sgcn.errors import SgcnError
@@ -24,6 +24,8 @@ from sgcn.options import flag, option, whole
 
 _WHAT = "a homogeneous graph that PyTorch Geometric saved (.pt)"
 _MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
+_USED = ("edge_index", "x", "y", *_MASKS.values())
+_MOST = np.iinfo(np.int32).max  # nodes are numbered in int32
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Pyg(Importer):
     weighted: bool = option(False, flag(), "use edge_weight")
 
     def read(self, source: Path, draft: Draft) -> Graph:
-        data = _tensors(_load(source, self.limit), source)
+        used = (*_USED, "edge_weight") if self.weighted else _USED
+        data = _tensors(_load(source, self.limit), source, used)
         edges, n = data["edge_index"], _nodes(data, source)
         place = f"edge_index in {source}"
         if "x" in data:
@@ -127,28 +130,70 @@ def _reason(words: str) -> str:
     return (found or lines or ["no reason given"])[0][:200].rstrip(".")
 
 
-def _tensors(loaded: Any, path: Path) -> dict[str, Any]:
-    """The tensors by name, as numpy arrays; of a processed dataset, those of its one graph."""
-    slices = None
+def _tensors(loaded: Any, path: Path, used: Collection[str]) -> dict[str, Any]:
+    """What is used of the tensors, as numpy arrays; of a processed dataset, those of its one graph.
+
+    Others may be anything that torch has.
+    """
     if isinstance(loaded, tuple) and len(loaded) in (2, 3):
         loaded, slices = loaded[:2]
-    if isinstance(slices, Mapping) and any(len(where) > 2 for where in slices.values()):
-        raise SgcnError(f"{path} holds several graphs, expected one")
+        _check_slices(slices, path, used)
     if not isinstance(loaded, Mapping) and hasattr(loaded, "to_dict"):
         loaded = loaded.to_dict()
     if not isinstance(loaded, Mapping):
         raise SgcnError(f"{path} holds a {type(loaded).__name__}, expected {_WHAT}")
     arrays = {
-        key: value.detach().numpy() if hasattr(value, "detach") else value
+        key: _array(value, key, path)
         for key, value in loaded.items()
-        if hasattr(value, "detach") or key == "num_nodes"
+        if key in used and hasattr(value, "detach")
     }
+    if loaded.get("num_nodes") is not None:
+        arrays["num_nodes"] = loaded["num_nodes"]
     edges = arrays.get("edge_index")
     if edges is None:
         raise SgcnError(f"{path} has no edge_index, expected {_WHAT}")
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise SgcnError(f"edge_index in {path} has shape {edges.shape}, expected (2, E)")
     return arrays
+
+
+def _check_slices(slices: Any, path: Path, used: Collection[str]) -> None:
+    """Where each graph of a processed dataset begins and ends: there must be one."""
+    found = slices if isinstance(slices, Mapping) else {}
+    for key, where in found.items():
+        vector = getattr(where, "ndim", None) == 1
+        if not vector and key in used:
+            raise SgcnError(
+                f"{path} has a {type(where).__name__} as slices of {key}, expected a vector: save "
+                "data.to_dict() of the one graph instead"
+            )
+        if vector and len(where) > 2:
+            raise SgcnError(f"{path} holds several graphs, expected one")
+
+
+def _array(tensor: Any, key: str, path: Path) -> Any:
+    """A tensor as numpy sees it; sparse and quantised ones, bfloat16 and others it cannot see."""
+    try:
+        return tensor.detach().numpy()
+    except (TypeError, RuntimeError):
+        kind = f"{tensor.layout} {tensor.dtype} on {tensor.device}".replace("torch.", "")
+        raise SgcnError(
+            f"{key} in {path} is {kind}, expected a dense tensor of a type that numpy has: save "
+            f"{key}.to_dense() or {key}.float()"
+        ) from None
+
+
+def _count(value: Any, path: Path) -> int:
+    """``num_nodes``: a number, or a tensor of one."""
+    if hasattr(value, "detach"):
+        value = _array(value, "num_nodes", path)
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iu":
+        value = int(value.reshape(()))
+    if not isinstance(value, int) or not 0 < value <= _MOST:
+        raise SgcnError(
+            f"num_nodes in {path} is {str(value)[:40]}, expected a whole number from 1 to {_MOST}"
+        )
+    return value
 
 
 def _edge_weight(data: Mapping[str, Any], path: Path) -> Any:
@@ -167,12 +212,11 @@ def _nodes(data: Mapping[str, Any], path: Path) -> int:
     for key in ("x", "y", "train_mask"):
         if key in data and np.ndim(data[key]):
             return len(data[key])
-    count = data.get("num_nodes")
-    if isinstance(count, np.ndarray) and count.size == 1:
-        count = int(count.reshape(()))
-    if isinstance(count, int):
-        return count
+    if "num_nodes" in data:
+        return _count(data["num_nodes"], path)
     edges = data["edge_index"]
-    if edges.size == 0 or edges.dtype.kind not in "iu":
+    if edges.size == 0:
         raise SgcnError(f"{path} does not say how many nodes there are, expected num_nodes")
+    for ends in edges:
+        check_ids(ends, None, f"edge_index in {path}", "edge")
     return int(edges.max()) + 1

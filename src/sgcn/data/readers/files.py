@@ -40,6 +40,8 @@ def existing(folder: Path, name: str, what: str) -> Path:
 
 def checked(path: Path, what: str) -> Path:
     """``path`` itself, if it is a file with something in it that is not a web page."""
+    if path.is_dir():
+        raise SgcnError(f"{path} is a folder, expected a file: {what}")
     if not path.is_file():
         raise SgcnError(f"{path} does not exist, expected {what}")
     try:
@@ -71,8 +73,21 @@ def unreadable(path: Path, what: str) -> Iterator[None]:
     ) as error:  # fmt: skip
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise  # about what is written meanwhile
+        if _is_torn(path):
+            raise SgcnError(
+                f"{path} cannot be read, expected {what}: it is truncated, fetch it again"
+            ) from None
         words = " ".join(str(error).split()) or type(error).__name__
         raise SgcnError(f"{path} cannot be read, expected {what} ({words[:200]})") from None
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether a zip file (``.npz``, ``.pt``) begins and does not end: its end lists what it has."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\3\4" and not zipfile.is_zipfile(path)
+    except OSError:
+        return False
 
 
 def check_size(path: Path, unpacked: int, limit: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sgcn.data.draft import progress
 from sgcn.data.readers.files import Readable, unreadable
+from sgcn.data.readers.words import NotANumberError
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
 
@@ -61,11 +62,13 @@ def number_rows(
             bad = read(data, starts, ends, out)
             if bad >= 0:
                 field = data[starts[bad] : ends[bad]].tobytes().decode("utf-8", "replace")
-                raise SgcnError(
+                error = NotANumberError(
                     f"{path} has {field[:40]!r} in line {before + lines[bad // columns] + 1}, "
                     f"expected {what}: a {'whole' if kind.kind in 'iu' else 'real'} number in "
                     f"field {bad % columns + 1}"
                 )
+                error.field = int(bad % columns)
+                raise error
             before += seen
             data = data[used:]
             if rows:

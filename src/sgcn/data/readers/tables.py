@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from sgcn.data.draft import progress, rows_of
 from sgcn.data.readers.files import check_size, checked, gunzipped, unreadable
 from sgcn.data.readers.lines import number_rows, whole_lines
-from sgcn.data.readers.words import Words
+from sgcn.data.readers.words import NotANumberError, Words
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
 from sgcn.options import nearest
@@ -35,6 +35,8 @@ class Table(ABC):
     width: int
     #: Whether all columns are numbers, as far as the first rows tell.
     numeric: bool
+    #: What to do about text in a column of numbers; None stands for the other columns.
+    hints: Mapping[int | None, str] = {}
 
     @abstractmethod
     def rows(self) -> int:
@@ -51,7 +53,18 @@ class Table(ABC):
     def columns(self, chosen: list[int], *, whole: bool = False) -> Iterator[list[Any]]:
         """The chosen columns as numbers, whatever the others hold."""
         for part in self.words(chosen):
-            yield [words.numbers(str(self.path), whole=whole) for words in part]
+            pairs = zip(part, chosen, strict=True)
+            yield [self._values(words, k, str(self.path), whole) for words, k in pairs]
+
+    def _values(self, words: Words, column: int, place: str, whole: bool) -> Any:
+        try:
+            return words.numbers(place, whole=whole)
+        except NotANumberError as error:
+            raise self._advised(error, column) from None
+
+    def _advised(self, error: SgcnError, column: int | None) -> SgcnError:
+        hint = self.hints.get(column, self.hints.get(None, ""))
+        return SgcnError(f"{error}; {hint}") if hint else error
 
     def place(self, column: int | str) -> int:
         """The number of a column that was named, or numbered from 0."""
@@ -113,10 +126,13 @@ class Text(Table):
 
     def numbers(self, dtype: Any = np.float64) -> Iterator[Any]:
         with gunzipped(self.path, self.what, self.limit) as stream:
-            yield from number_rows(
-                stream, self.path, self.what, self.width, self.delimiter, dtype,
-                comments=COMMENTS, skip=self.before,
-            )  # fmt: skip
+            try:
+                yield from number_rows(
+                    stream, self.path, self.what, self.width, self.delimiter, dtype,
+                    comments=COMMENTS, skip=self.before,
+                )  # fmt: skip
+            except NotANumberError as error:
+                raise self._advised(error, error.field) from None
 
     def words(self, chosen: list[int]) -> Iterator[list[Words]]:
         before = 0
@@ -134,13 +150,13 @@ class Text(Table):
         starts, ends = np.empty((2, most, self.width), np.int32)
         sign = ord(self.delimiter) if self.delimiter else 0
         while len(data):
-            rows, used, seen, fields = text.split_fields(
-                data, sign, _MARKS, starts, ends, np.empty(most, np.int32)
-            )
+            lines = np.empty(most, np.int32)
+            rows, used, seen, fields = text.split_fields(data, sign, _MARKS, starts, ends, lines)
             if fields >= 0:
                 raise self._ragged(fields, before + seen)
             if rows:
-                yield [Words(data, starts[:rows, k], ends[:rows, k]) for k in chosen]
+                lines = before + 1 + lines[:rows]
+                yield [Words(data, starts[:rows, k], ends[:rows, k], lines) for k in chosen]
             data, before = data[used:], before + seen
 
     def _quoted(self, data: Any, before: int, chosen: list[int]) -> Iterator[list[Words]]:
@@ -153,7 +169,8 @@ class Text(Table):
                 raise self._ragged(len(row), before + k + 1)
         if rows:
             columns = list(zip(*rows, strict=True))
-            yield [Words.of(list(columns[k])) for k in chosen]
+            numbers = before + 1 + np.array(kept)
+            yield [Words.of(list(columns[k]), numbers) for k in chosen]
 
     def _ragged(self, fields: int, line: int) -> SgcnError:
         return SgcnError(
@@ -253,13 +270,15 @@ class Parquet(Table):
 
     def columns(self, chosen: list[int], *, whole: bool = False) -> Iterator[list[Any]]:
         for part in self._batches(chosen):
-            yield [self._numbers(column, whole) for column in part]
+            pairs = zip(part, chosen, strict=True)
+            yield [self._numbers(column, k, whole) for column, k in pairs]
 
-    def _numbers(self, column: Any, whole: bool) -> Any:
+    def _numbers(self, column: Any, k: int, whole: bool) -> Any:
         with unreadable(self.path, self.what):
             values = column.to_numpy(zero_copy_only=False)
         if values.dtype == object:
-            return self._text(column).numbers(str(self.path), whole=whole)
+            place = f"column {(self.names or [])[k]!r} of {self.path}"
+            return self._values(self._text(column), k, place, whole)
         if values.dtype.kind not in "biuf":
             raise SgcnError(f"{self.path} holds {values.dtype}, expected {self.what}: numbers")
         return values

@@ -15,14 +15,23 @@ from sgcn.kernels import text
 Bytes = npt.NDArray[np.uint8]
 
 
-class Words:
-    """Field f is ``data[starts[f]:ends[f]]``, UTF-8."""
+class NotANumberError(SgcnError):
+    """Text in the column ``field``, if that is known: who asked may know what to do about it."""
 
-    def __init__(self, data: Bytes, starts: npt.NDArray[Any], ends: npt.NDArray[Any]) -> None:
+    field: int | None = None
+
+
+class Words:
+    """Field f is ``data[starts[f]:ends[f]]``, UTF-8, of the line ``lines[f]`` if that is known."""
+
+    def __init__(
+        self, data: Bytes, starts: npt.NDArray[Any], ends: npt.NDArray[Any], lines: Any = None
+    ) -> None:
         # One type for most of them: kernels are compiled for each.
         kind = np.int32 if len(data) < 2**31 else np.int64
         self.data = data
         self.data.flags.writeable = False
+        self.lines = lines
         self.starts: npt.NDArray[Any] = np.ascontiguousarray(starts, kind)
         self.ends: npt.NDArray[Any] = np.ascontiguousarray(ends, kind)
 
@@ -30,11 +39,11 @@ class Words:
         return len(self.starts)
 
     @staticmethod
-    def of(words: list[str]) -> Words:
+    def of(words: list[str], lines: Any = None) -> Words:
         parts = [word.encode("utf-8", "surrogatepass") for word in words]
         sizes = np.fromiter(map(len, parts), np.int64, len(parts))
         ends = np.cumsum(sizes)
-        return Words(np.frombuffer(b"".join(parts), np.uint8), ends - sizes, ends)
+        return Words(np.frombuffer(b"".join(parts), np.uint8), ends - sizes, ends, lines)
 
     @staticmethod
     def by_row(columns: list[Words]) -> Words:
@@ -59,7 +68,8 @@ class Words:
         if bad >= 0:
             word = self.data[self.starts[bad] : self.ends[bad]].tobytes().decode(errors="replace")
             kind = "whole number" if whole else "number"
-            raise SgcnError(f"{place} has {word[:40]!r}, expected a {kind}")
+            line = "" if self.lines is None else f" in line {self.lines[bad]}"
+            raise NotANumberError(f"{place} has {word[:40]!r}{line}, expected a {kind}")
         return out
 
 
