@@ -112,12 +112,31 @@ def test_a_buffer_is_used_again_when_it_is_free():
 
 
 def test_the_pool_lets_go():
+    """What is kept stays near the most that was in use: 12 small ones, then a single large one."""
     pool = Pool()
-    taken = [pool.take(600 + k, 500) for k in range(3 * Pool.free)]
+    taken = [pool.take(600 + k, 500) for k in range(12)]
     del taken
     held = pool.take(6000, 500)  # none of them fits
-    assert len(pool._kept) == Pool.free
-    assert held.shape == (6000, 500)
+    kept = sum(len(buffer) for buffer, _ in pool._kept)
+    assert held.numel() < kept <= Pool.slack * pool.most
+    assert pool.most < 1.3 * sum(600 + k for k in range(12)) * 500
+
+
+def test_large_buffers_outlive_small_ones():
+    """A snapshot, steps of another size, and a snapshot again: nothing new is made for it."""
+    pool = Pool()
+    for _ in range(3):
+        snapshot = [pool.take(9000, 500) for _ in range(6)]
+        made = pool.made
+        del snapshot
+        for rows in (600, 700, 1400):
+            step = [pool.take(rows, 500) for _ in range(3)]
+            del step
+    assert pool.made == made
+    for _ in range(50):  # and steps of ever new sizes do not add up
+        step = [pool.take(600 + 37 * _, 500)]
+        del step
+    assert sum(len(buffer) for buffer, _ in pool._kept) <= Pool.slack * pool.most
 
 
 @pytest.mark.parametrize("width", [1, 31, 32, 33, 70, 128])

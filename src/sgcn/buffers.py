@@ -26,15 +26,18 @@ class Pool:
     """Buffers that are used again when nobody holds them any more.
 
     They are NumPy's, which asks for huge pages: reading them at random misses fewer translations.
+    The buffers of a snapshot outlive the small ones of regular steps, for the next snapshot; all
+    together stay near the most that was ever in use at one time.
     """
 
-    free = 4  # buffers kept without a user when a new one is made
+    slack = 1.25  # what is kept, over the most that was in use at one time
     least = 1 << 18  # numbers: smaller ones are not worth it
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: list[tuple[npt.NDArray[np.float32], weakref.ref[Any]]] = []
         self.made = 0  # buffers that had to be new
+        self.most = 0  # numbers in use at one time
 
     def take(self, rows: int, columns: int) -> Tensor:
         """A float32 tensor to be filled; its memory is free again when the tensor is gone."""
@@ -46,15 +49,35 @@ class Pool:
             fits = [k for k in idle if need <= len(self._kept[k][0]) <= 4 * need]
             if fits:
                 buffer = self._kept.pop(min(fits, key=lambda k: len(self._kept[k][0])))[0]
+                self._note_use(len(buffer))
             else:
-                for k in reversed(idle[: len(idle) - self.free + 1]):
-                    del self._kept[k]
-                buffer = np.empty(need + need // 4, np.float32)  # the next batch may be larger
+                size = need + need // 4  # the next batch may be larger
+                self._drop_idle(idle, self._note_use(size))
+                buffer = np.empty(size, np.float32)
                 self.made += 1
             # torch keeps this very object for as long as anything refers to the memory.
             view = buffer[:need].reshape(rows, columns)
             self._kept.append((buffer, weakref.ref(view)))
         return torch.from_numpy(view)
+
+    def _note_use(self, size: int) -> int:
+        """Numbers in use together with a buffer of ``size``."""
+        used = size + sum(len(buffer) for buffer, user in self._kept if user() is not None)
+        self.most = max(self.most, used)
+        return used
+
+    def _drop_idle(self, idle: list[int], used: int) -> None:
+        """Let go of idle buffers, the oldest first, until what is left is not too much."""
+        room = self.slack * self.most - used
+        waiting = sum(len(self._kept[k][0]) for k in idle)
+        dropped = []
+        for k in idle:
+            if waiting <= room:
+                break
+            waiting -= len(self._kept[k][0])
+            dropped.append(k)
+        for k in reversed(dropped):
+            del self._kept[k]
 
 
 pool = Pool()
