@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -22,12 +23,12 @@ def _spare_blas() -> None:
 
     Only in a command's own process: a program that imports sgcn may have such kernels.
     """
+    modules: dict[str, Any] = sys.modules
     name = "scipy.linalg"
-    if compiling.loud and name not in sys.modules:
-        sys.modules[name] = None  # type: ignore[assignment]  # makes an import of it fail
-        import numba.np.arraymath  # noqa: F401  # it looks once, when it is imported
-
-        del sys.modules[name]
+    if compiling.loud and name not in modules:
+        modules[name] = None  # makes an import of it fail
+        import_module("numba.np.arraymath")  # it looks once, when it is imported
+        del modules[name]
 
 
 _spare_blas()
