@@ -28,7 +28,10 @@ WEIGHTED = ("place_weighted_edges", "sort_weighted_rows", "merge_rows")
 GROWING = ("place_names",)  # a larger table for `number_names`
 
 #: Calls of kernels that have twins, one after another.
-COMPOSED = ("ladies_block", "law_block", "node_block")
+COMPOSED = (
+    "ladies_block", "law_block", "node_block", "distinct", "neighbor_batch", "vrgcn_batch",
+    "ladies_batch", "law_batch", "node_batch", "part_batch",
+)  # fmt: skip
 
 data = st.data()
 sizes = st.integers(1, 20)

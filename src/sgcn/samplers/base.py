@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from sgcn.block import Batch, Block, Float32, Int32
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
+from sgcn.kernels import batches
 from sgcn.kernels import blocks as kernels
 from sgcn.options import Options, one_of, option, per_layer
 from sgcn.rng import Key
@@ -107,8 +109,7 @@ class LayerSampler(Sampler):
     """A sampler that walks down from the seeds and draws one block a layer."""
 
     def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
-        rows, counts = kernels.unique_counts(seeds.ids, scratch.position(graph))
-        loss_weights = (counts / max(len(seeds.ids), 1)).astype(np.float32)
+        rows, loss_weights = batches.distinct(seeds.ids, scratch.position(graph))
         drawn: list[Block] = []
         for layer in range(depth, 0, -1):
             drawn.append(self.block(graph, rows, key.stream(layer), layer, depth))
@@ -118,6 +119,34 @@ class LayerSampler(Sampler):
     @abstractmethod
     def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
         """The block of one layer for the destinations ``rows``."""
+
+
+@dataclass(frozen=True)
+class OneCallSampler(LayerSampler):
+    """A layer sampler that draws all layers in one call of a kernel, see `sgcn.kernels.batches`."""
+
+    def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
+        layers = range(depth, 0, -1)
+        streams = np.array([key.stream(layer) for layer in layers])
+        rows, loss_weights, *drawn = self._draw(graph, seeds.ids, layers, streams, depth)
+        dsts = [rows, *(parts[3] for parts in drawn[0])]
+        made = (tuple(map(_block, parts[::-1], dsts[-2::-1])) for parts in drawn)
+        return Batch(next(made), loss_weights, *made)
+
+    def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
+        _, _, drawn, *_ = self._draw(graph, rows, [layer], np.array([stream]), depth)
+        return _block(drawn[0], rows)
+
+    @abstractmethod
+    def _draw(
+        self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
+    ) -> Any:
+        """Distinct seeds, loss weights and the blocks of ``layers``; exact ones too, if any."""
+
+
+def _block(parts: tuple[Any, ...], dst: Int32) -> Block:
+    indptr, indices, weights, src, dst_in_src = parts
+    return Block(indptr, indices, weights, src, dst, dst_in_src)
 
 
 def weighting_option(default: str) -> Any:
@@ -140,6 +169,12 @@ def size_of_layer(sizes: int | tuple[int, ...], layer: int, depth: int) -> int:
     return sizes[layer - 1]
 
 
+def sizes_of_layers(
+    sizes: int | tuple[int, ...], layers: Sequence[int], depth: int
+) -> npt.NDArray[np.int64]:
+    return np.array([size_of_layer(sizes, layer, depth) for layer in layers])
+
+
 def row_targets(graph: Graph, weighting: str) -> Float32:
     """The sums that ``weighting`` scales every row of P to; none for unbiased weights."""
     if weighting == "hajek":
@@ -158,26 +193,19 @@ def weigh(graph: Graph, rows: Int32, indptr: Any, weights: Float32, weighting: s
         kernels.rescale_rows(indptr, weights, rows, row_targets(graph, weighting))
 
 
-def node_wise_block(
-    graph: Graph, rows: Int32, size: int, stream: np.uint64, weighting: str = "unbiased"
-) -> Block:
-    """``size`` neighbours of every row; all of them, exactly, where it has no more."""
+def marks(graph: Graph) -> Any:
+    """A byte for each neighbour of the node that has most, and one more."""
     largest = graph.memo("max_degree", lambda: int(graph.degrees.max()))
-    indptr, indices, weights, src = kernels.neighbor_block(
-        graph.propagation,
-        rows,
-        min(size, largest + 1),
-        stream,
-        scratch.position(graph),
-        scratch.get("mark", largest + 1, np.uint8),
-    )
-    weigh(graph, rows, indptr, weights, weighting)
-    return Block(indptr, indices, weights, src, rows, np.arange(len(rows), dtype=np.int32))
+    return scratch.get("mark", largest + 1, np.uint8)
 
 
 def exact_block(graph: Graph, rows: Int32) -> Block:
     """P[rows, :], rows first among the sources."""
-    return node_wise_block(graph, rows, 1 << 31, np.uint64(0))
+    mark = marks(graph)
+    indptr, indices, weights, src = kernels.neighbor_block(
+        graph.propagation, rows, len(mark), np.uint64(0), scratch.position(graph), mark
+    )
+    return Block(indptr, indices, weights, src, rows, np.arange(len(rows), dtype=np.int32))
 
 
 def induced_block(graph: Graph, nodes: Int32) -> Block:
@@ -222,4 +250,5 @@ def checked_nodes(ids: Any, nodes: int) -> Int32:
     if ids.size and not (ids.min() >= 0 and ids.max() < nodes):
         worst = ids.min() if ids.min() < 0 else ids.max()
         raise SgcnError(f"seeds hold node {worst}, expected ids from 0 to {nodes - 1}")
-    return np.ascontiguousarray(ids, dtype=np.int32)
+    # One that may be written to: kernels are compiled anew for what is read-only.
+    return np.require(ids, np.int32, ["C", "W"])

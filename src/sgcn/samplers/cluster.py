@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.block import Batch, Int32
+from sgcn.block import Batch, Block, Int32
 from sgcn.data import store
 from sgcn.graph import Graph
-from sgcn.kernels import subgraphs as kernels
-from sgcn.kernels.random import permutation
+from sgcn.kernels import batches as kernels
 from sgcn.options import flag, option, whole
 from sgcn.rng import Key
-from sgcn.samplers.base import NodeSet, Sampler, induced_block, weigh, weighting_option
+from sgcn.samplers.base import NodeSet, Sampler, row_targets, scratch, weighting_option
 
 
 @dataclass(frozen=True)
@@ -58,22 +57,23 @@ class Cluster(Sampler):
         partition = partition_of(graph, self.parts)
         parts = partition.parts
         taken = min(self.parts_per_batch, parts)
-        order = permutation(parts, key.shuffle_stream())
-        chosen = order[np.arange(key.step * taken, (key.step + 1) * taken) % parts]
-        spans = [partition.order[partition.starts[c] : partition.starts[c + 1]] for c in chosen]
-        nodes = np.concatenate(spans)
-        block = induced_block(graph, nodes)
-        if self.rescale_between and taken > 1:
-            kernels.reweight_parts(
-                block.indptr,
-                block.indices,
-                block.weights,
-                partition.part[nodes],
-                (parts - 1) / (taken - 1),
-            )
-        weigh(graph, nodes, block.indptr, block.weights, self.weighting)
-        share = seeds.mask[nodes] * (parts / (taken * max(seeds.size, 1)))
-        return Batch((block,) * depth, share.astype(np.float32))
+        indptr, indices, weights, nodes, places, loss_weights = kernels.part_batch(
+            graph.propagation,
+            partition.part,
+            partition.order,
+            partition.starts,
+            key.step,
+            taken,
+            (parts - 1) / (taken - 1) if self.rescale_between and taken > 1 else 1.0,
+            key.shuffle_stream(),
+            scratch.position(graph),
+            scratch.member(graph),
+            row_targets(graph, self.weighting),
+            seeds.mask,
+            parts / (taken * max(seeds.size, 1)),
+        )
+        block = Block(indptr, indices, weights, nodes, nodes, places)
+        return Batch((block,) * depth, loss_weights)
 
 
 def partition_of(graph: Graph, parts: int) -> Partition:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from sgcn.block import Block, Int32
+from sgcn.block import Int32
 from sgcn.graph import Graph
-from sgcn.kernels import blocks as kernels
+from sgcn.kernels import batches as kernels
 from sgcn.options import flag, option
 from sgcn.samplers.base import (
     ColumnLaw,
-    LayerSampler,
+    OneCallSampler,
     row_targets,
     scratch,
-    size_of_layer,
+    sizes_of_layers,
     sizes_option,
     weighting_option,
 )
 
 
 @dataclass(frozen=True)
-class Fastgcn(LayerSampler):
+class Fastgcn(OneCallSampler):
     """M_ij = P_ij count_j / (s p_j) with p_j ~ |P_:j|^2 over all rows."""
 
     name = "fastgcn"
@@ -32,19 +32,20 @@ class Fastgcn(LayerSampler):
     weighting: str = weighting_option("hajek")
     keep_destinations: bool = option(True, flag(), "every destination is a source, weight exact")
 
-    def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
+    def _draw(
+        self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
+    ) -> Any:
         law = ColumnLaw.of(graph)
-        indptr, indices, weights, src, dst_in_src = kernels.law_block(
+        return kernels.law_batch(
             graph.propagation,
-            rows,
+            seeds,
+            sizes_of_layers(self.sizes, layers, depth),
             self.keep_destinations,
             law.law,
             law.threshold,
             law.alias,
-            size_of_layer(self.sizes, layer, depth),
-            stream,
+            streams,
             scratch.position(graph),
             scratch.member(graph),
             row_targets(graph, self.weighting),
         )
-        return Block(indptr, indices, weights, src, rows, dst_in_src)

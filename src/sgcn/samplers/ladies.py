@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from sgcn.block import Block, Int32
+from sgcn.block import Int32
 from sgcn.graph import Graph
-from sgcn.kernels import blocks as kernels
+from sgcn.kernels import batches as kernels
+from sgcn.kernels.blocks import square_sums
 from sgcn.options import flag, one_of, option
 from sgcn.samplers.base import (
-    LayerSampler,
+    OneCallSampler,
     row_targets,
     scratch,
-    size_of_layer,
+    sizes_of_layers,
     sizes_option,
     weighting_option,
 )
 
 
 @dataclass(frozen=True)
-class Ladies(LayerSampler):
+class Ladies(OneCallSampler):
     """M_ij = P_ij count_j / (s p_j) with p_j ~ sum over i in R of P_ij^2."""
 
     name = "ladies"
@@ -34,16 +37,18 @@ class Ladies(LayerSampler):
         "stratified", one_of("stratified", "independent"), "rows drawn evenly, or by chance"
     )
 
-    def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
+    def _draw(
+        self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
+    ) -> Any:
         p = graph.propagation
-        sums, peaks = graph.memo("square_sums", lambda: kernels.square_sums(p))
-        indptr, indices, weights, src, dst_in_src = kernels.ladies_block(
+        sums, peaks = graph.memo("square_sums", lambda: square_sums(p))
+        return kernels.ladies_batch(
             p,
-            rows,
-            size_of_layer(self.sizes, layer, depth),
+            seeds,
+            sizes_of_layers(self.sizes, layers, depth),
             self.keep_destinations,
             self.draws == "stratified",
-            stream,
+            streams,
             scratch.position(graph),
             scratch.member(graph),
             scratch.get("mass", len(graph), np.float64),
@@ -51,4 +56,3 @@ class Ladies(LayerSampler):
             peaks,
             row_targets(graph, self.weighting),
         )
-        return Block(indptr, indices, weights, src, rows, dst_in_src)

@@ -12,6 +12,7 @@ from sgcn.block import Batch, Block, Int32
 from sgcn.graph import Graph
 from sgcn.kernels import blocks as block_kernels
 from sgcn.kernels import subgraphs as kernels
+from sgcn.kernels.batches import node_batch
 from sgcn.options import one_of, option, whole
 from sgcn.rng import Key
 from sgcn.samplers.base import (
@@ -19,6 +20,7 @@ from sgcn.samplers.base import (
     NodeSet,
     Sampler,
     induced_block,
+    row_targets,
     scratch,
     weigh,
     weighting_option,
@@ -55,15 +57,18 @@ class Saint(Sampler):
         return -(-len(graph) // met)
 
     def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
-        draw = {"node": self._nodes, "edge": self._edges, "walk": self._walks}[self.variant]
-        block, inclusion = draw(graph, key.stream(_LAYER))
+        stream = key.stream(_LAYER)
+        if self.variant == "node":
+            return self._nodes(graph, seeds, stream, depth)
+        draw = self._edges if self.variant == "edge" else self._walks
+        block, inclusion = draw(graph, stream)
         weigh(graph, block.dst, block.indptr, block.weights, self.weighting)
         share = seeds.mask[block.dst] / (inclusion * max(seeds.size, 1))
         return Batch((block,) * depth, share.astype(np.float32))
 
-    def _nodes(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
+    def _nodes(self, graph: Graph, seeds: NodeSet, stream: np.uint64, depth: int) -> Batch:
         law = ColumnLaw.of(graph)
-        indptr, indices, weights, nodes, places, inclusion = kernels.node_block(
+        indptr, indices, weights, nodes, places, loss_weights = node_batch(
             graph.propagation,
             law.law,
             law.threshold,
@@ -72,15 +77,19 @@ class Saint(Sampler):
             stream,
             scratch.position(graph),
             scratch.member(graph),
+            row_targets(graph, self.weighting),
+            seeds.mask,
+            max(seeds.size, 1),
         )
-        return Block(indptr, indices, weights, nodes, nodes, places), inclusion
+        block = Block(indptr, indices, weights, nodes, nodes, places)
+        return Batch((block,) * depth, loss_weights)
 
     def _edges(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
         p = graph.propagation
         linked = graph.memo("linked", lambda: np.flatnonzero(graph.degrees).astype(np.int32))
         hits = graph.memo("edge_hits", lambda: kernels.edge_hits(p))
         nodes = _distinct(graph, kernels.edge_nodes(p, linked, self.size, stream))
-        block = _induced(graph, nodes)
+        block = induced_block(graph, nodes)
         kernels.reweight_edges(
             p,
             block.indptr,
@@ -98,7 +107,7 @@ class Saint(Sampler):
         p = graph.propagation
         samples, node_counts, pair_counts = self._presampled(graph)
         nodes = _distinct(graph, kernels.walk_nodes(p, self.size, self.walk_length, stream))
-        block = _induced(graph, nodes)
+        block = induced_block(graph, nodes)
         kernels.reweight_walks(
             p, block.indptr, block.indices, block.weights, nodes, node_counts, pair_counts
         )
@@ -124,7 +133,3 @@ class Saint(Sampler):
 def _distinct(graph: Graph, nodes: Any) -> Int32:
     distinct: Int32 = block_kernels.unique_counts(nodes, scratch.position(graph))[0]
     return distinct
-
-
-def _induced(graph: Graph, nodes: Int32) -> Block:
-    return induced_block(graph, nodes)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from sgcn.block import Batch
-from sgcn.graph import Graph
-from sgcn.rng import Key
-from sgcn.samplers.base import NodeSet, exact_block, sizes_option
+from sgcn.kernels import batches as kernels
+from sgcn.samplers.base import sizes_option
 from sgcn.samplers.neighbor import Neighbor
 
 
@@ -20,6 +18,4 @@ class Vrgcn(Neighbor):
 
     sizes: int | tuple[int, ...] = sizes_option(2, "neighbours drawn for a node")
 
-    def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
-        batch = super()._sample(graph, seeds, key, depth)
-        return replace(batch, exact=tuple(exact_block(graph, b.dst) for b in batch.blocks))
+    _kernel = staticmethod(kernels.vrgcn_batch)
