@@ -29,8 +29,8 @@ GROWING = ("place_names",)  # a larger table for `number_names`
 
 #: Calls of kernels that have twins, one after another.
 COMPOSED = (
-    "ladies_block", "law_block", "node_block", "distinct", "neighbor_batch", "vrgcn_batch",
-    "ladies_batch", "law_batch", "node_batch", "part_batch",
+    "ladies_block", "law_block", "node_block", "distinct", "neighbor_batch", "labor_batch",
+    "vrgcn_batch", "ladies_batch", "law_batch", "node_batch", "part_batch",
 )  # fmt: skip
 
 data = st.data()

@@ -35,7 +35,7 @@ from sgcn.samplers import NodeSet, Sampler, make_sampler
 
 DEPTH = baselines.DEPTH
 _BURST = 0.02  # seconds: fast samplers are timed over several batches in a row
-_EPOCHS = 9  # of a fifth of a second, for each number of prefetch threads
+_EPOCHS = 25  # of a seventh of a second, for each number of prefetch threads
 _SEEDS = 1 << 34  # the stream of the benchmark's seeds: a number that no layer of a sample has
 
 
@@ -285,7 +285,8 @@ def _loading(graph: Graph, pool: NodeSet, sampler: Sampler, batch_size: int, see
             pass
         return time.perf_counter() - start
 
-    steps = int(np.clip(0.2 * 8 / seconds(1, 0, 8), 8, 400))
+    seconds(1, 0, 8)  # to warm up
+    steps = int(np.clip(0.15 * 8 / seconds(1, 0, 8), 6, 400))
     return partial(seconds, steps=steps)
 
 
@@ -307,7 +308,7 @@ def _reading(graph: Graph) -> _Timed:
     def seconds(threads: int, epoch: int) -> float:
         with ThreadPoolExecutor(threads) as pool:
             start = time.perf_counter()
-            list(pool.map(partial(_read, graph.indices), [4_000_000] * 2 * threads))
+            list(pool.map(partial(_read, graph.indices), [2_000_000] * 2 * threads))
             return (time.perf_counter() - start) / threads
 
     seconds(1, 0)
@@ -317,12 +318,15 @@ def _reading(graph: Graph) -> _Timed:
 def _scaling(timed: dict[str, _Timed], threads: list[int], what: str) -> dict[str, float]:
     """How many times as fast each is as with the first number of threads.
 
-    Interleaved: a core that is taken away for a while meets every one of them.
+    Interleaved, and in turns the one and the other first: a core that is taken away for a while
+    meets every one of them.
     """
     taken: dict[str, list[list[float]]] = {name: [] for name in timed}
     for epoch in _progress(range(_EPOCHS), what):
         for name, seconds in timed.items():
-            taken[name].append([seconds(number, epoch) for number in threads])
+            turn = threads[:: 1 if epoch % 2 else -1]
+            spent = {number: seconds(number, epoch) for number in turn}
+            taken[name].append([spent[number] for number in threads])
     ratios = {name: np.array(rounds) for name, rounds in taken.items()}
     return {
         f"{name}/threads{number}": float(np.median(ratios[name][:, 0] / ratios[name][:, k]))

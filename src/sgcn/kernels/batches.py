@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from sgcn.kernels.blocks import (
+    labor_block,
     ladies_block,
     law_block,
     neighbor_block,
@@ -71,6 +72,21 @@ def vrgcn_batch(
         exact.append(_neighbor(p, above, len(mark), streams[layer], target[:0], position, mark))
         above = drawn[layer][3]
     return rows, shares, drawn, exact
+
+
+@njit(nogil=True, cache=True)
+def labor_batch(p: Any, seeds: Any, sizes: Any, streams: Any, target: Any, position: Any) -> Any:
+    """`labor_block` for every layer, as in `neighbor_batch`."""
+    rows, shares = distinct(seeds, position)
+    above, drawn = rows, []
+    for layer in range(len(sizes)):
+        indptr, indices, weights, src = labor_block(
+            p, above, sizes[layer], streams[layer], position
+        )
+        rescale_rows(indptr, weights, above, target)
+        drawn.append((indptr, indices, weights, src, np.arange(len(above)).astype(np.int32)))
+        above = src
+    return rows, shares, drawn
 
 
 @njit(nogil=True, cache=True)

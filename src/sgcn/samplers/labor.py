@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from sgcn.block import Block, Int32
+from sgcn.block import Int32
 from sgcn.graph import Graph
-from sgcn.kernels import blocks as kernels
+from sgcn.kernels import batches as kernels
 from sgcn.samplers.base import (
-    LayerSampler,
+    OneCallSampler,
+    row_targets,
     scratch,
-    size_of_layer,
+    sizes_of_layers,
     sizes_option,
-    weigh,
     weighting_option,
 )
 
 
 @dataclass(frozen=True)
-class Labor(LayerSampler):
+class Labor(OneCallSampler):
     """Row i keeps neighbour j if u_j < s / deg(i), one u_j for all rows.
 
     The weight is P_ij max(1, deg(i) / s).
@@ -32,10 +32,14 @@ class Labor(LayerSampler):
     sizes: int | tuple[int, ...] = sizes_option(5, "neighbours expected for a node")
     weighting: str = weighting_option("unbiased")
 
-    def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
-        size = size_of_layer(self.sizes, layer, depth)
-        indptr, indices, weights, src = kernels.labor_block(
-            graph.propagation, rows, size, stream, scratch.position(graph)
+    def _draw(
+        self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
+    ) -> Any:
+        return kernels.labor_batch(
+            graph.propagation,
+            seeds,
+            sizes_of_layers(self.sizes, layers, depth),
+            streams,
+            row_targets(graph, self.weighting),
+            scratch.position(graph),
         )
-        weigh(graph, rows, indptr, weights, self.weighting)
-        return Block(indptr, indices, weights, src, rows, np.arange(len(rows), dtype=np.int32))
