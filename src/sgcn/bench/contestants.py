@@ -222,15 +222,23 @@ def _seed_places(batch: Batch) -> Any:
 
 
 class Published(_Peer):
-    """SGCN++ with LADIES as published, in SciPy and torch: rows sliced and columns drawn with
-    ``choice``, all tables copied at every step, a second pass at the last weights."""
+    """SGCN++ with LADIES as its authors run it, in SciPy and torch.
+
+    Rows are sliced and columns drawn with ``choice``. Matrices are lists of entries (COO). The
+    tables hold activations. A regular step goes three times forward and twice back: at the last
+    weights with the tables' rows in place of what it computes, and at the new ones, where each
+    layer subtracts what the last weights make of the tables. Then all tables are copied, and their
+    mean distance from those of the snapshot would decide on a restart.
+    """
 
     def __init__(self, graph: Graph, seed: int) -> None:
         super().__init__(graph, seed)
         self.data = graph.memo("published", lambda: baselines.Published(graph))
         self.rng = np.random.default_rng(seed)
         self.gradient: list[Tensor] = []
-        self.tables: list[Tensor] = []
+        self.tables = torch.empty(0)
+        self.first = torch.empty(0)
+        self.distance = 0.0
         self.previous: dict[str, Tensor] = {}
 
     def cycle(self, steps: Seeds) -> Seconds:
@@ -243,58 +251,64 @@ class Published(_Peer):
         return spent
 
     def snapshot(self, spent: Seconds) -> float:
-        """The exact gradient, and the tables Z of all layers."""
+        """The exact gradient, and the tables H of all layers."""
         start = perf_counter()
         everyone = np.arange(len(self.graph))
         sliced = [self.data.P[everyone, :] for _ in range(DEPTH)]
         spent["snapshot_sampling"] += perf_counter() - start
         start = perf_counter()
-        matrices = [_tensor(matrix) for matrix in sliced]
-        x = self.x.index_select(0, torch.from_numpy(everyone))
+        matrices = [_entries(matrix) for matrix in sliced]
         spent["snapshot_transfer"] += perf_counter() - start
-        h, zs = x, []
+        h, hs = self.x, []
         for level, matrix in enumerate(matrices):
-            zs.append(matrix @ (h @ self.weights[f"layers.{level}.weight"]))
-            h = elu(zs[-1])
+            h = self._layer(self.weights, level, matrix, h)
+            hs.append(h.detach())
         loss = self.loss(self.head(h)[self.train], self.train)
         self.gradient = [g.clone() for g in torch.autograd.grad(loss, [*self.weights.values()])]
-        self.tables = [z.detach().clone() for z in zs]
+        self.tables = torch.stack(hs)
+        self.first = self.tables.clone()
         self._descend()
         return float(loss.detach())
 
     def regular(self, seeds: Int32, spent: Seconds) -> float:
-        """Z[R] = Z_old[R] + M H W - M H_old W_old; G = G_old + g(W) - g(W_old)."""
+        """H[R] = H_old[R] + f(H; W) - f(H_old; W_old); G = G_old + g(W) - g(W_old)."""
         start = perf_counter()
         layers = baselines.ladies_layers(self.data, seeds, LADIES, self.rng)[::-1]
         spent["regular_sampling"] += perf_counter() - start
         start = perf_counter()
-        matrices = [_tensor(block) for block, _, _ in layers]
+        matrices = [_entries(block) for block, _, _ in layers]
         rows = [torch.from_numpy(of.astype(np.int64)) for _, of, _ in layers]
         x = self.x[torch.from_numpy(layers[0][2].astype(np.int64))]
-        tables = [table.clone() for table in self.tables]
-        old = [table[of] for table, of in zip(tables, rows, strict=True)]
         spent["regular_transfer"] += perf_counter() - start
 
-        def run(weights: dict[str, Tensor], reference: list[Tensor] | None) -> Any:
-            h, zs, outs = x, [], []
-            for level, matrix in enumerate(matrices):
-                out = matrix @ (h @ weights[f"layers.{level}.weight"])
-                outs.append(out.detach())
-                known = outs[-1] if reference is None else reference[level]
-                zs.append(old[level] + (out - known))
-                h = elu(zs[-1])
+        def gradient(weights: dict[str, Tensor], h: Tensor) -> tuple[float, tuple[Tensor, ...]]:
             logits = nn.functional.linear(h, weights["head.weight"], weights["head.bias"])
             loss = self.loss(logits, rows[-1])
-            return loss, zs, outs, torch.autograd.grad(loss, [*weights.values()])
+            return float(loss.detach()), torch.autograd.grad(loss, [*weights.values()])
 
-        _, _, reference, stale = run(self.previous, None)
-        loss, zs, _, live = run(self.weights, reference)
+        h = x
+        for level, matrix in enumerate(matrices):
+            h = self._layer(self.previous, level, matrix, h)
+            h = h - h.detach() + self.tables[level, rows[level]]
+        _, stale = gradient(self.previous, h)
+
+        h, hs = x, []
+        for level, matrix in enumerate(matrices):
+            known = x if level == 0 else self.tables[level - 1, rows[level - 1]]
+            reference = self._layer(self.previous, level, matrix, known)
+            h = self._layer(self.weights, level, matrix, h)
+            h = h + self.tables[level, rows[level]] - reference.detach()
+            hs.append(h.detach())
+        for level, found in enumerate(hs):
+            self.tables[level, rows[level]] = found
+        self.distance = float((self.tables.clone() - self.first).abs().mean())
+        loss, live = gradient(self.weights, h)
         self.gradient = [g + (a - b) for g, a, b in zip(self.gradient, live, stale, strict=True)]
         self._descend()
-        for table, of, z in zip(tables, rows, zs, strict=True):
-            table[of] = z.detach()
-        self.tables = tables
-        return float(loss.detach())
+        return loss
+
+    def _layer(self, weights: dict[str, Tensor], level: int, matrix: Tensor, h: Tensor) -> Tensor:
+        return elu(torch.spmm(matrix, h @ weights[f"layers.{level}.weight"]))
 
     def _descend(self) -> None:
         self.previous = {
@@ -303,6 +317,12 @@ class Published(_Peer):
         for weight, gradient in zip(self.weights.values(), self.gradient, strict=True):
             weight.grad = gradient.clone()
         self.optimizer.step()
+
+
+def _entries(matrix: Any) -> Tensor:
+    listed = matrix.tocoo().astype(np.float32)
+    index = torch.from_numpy(np.vstack(listed.coords).astype(np.int64))
+    return torch.sparse_coo_tensor(index, torch.from_numpy(listed.data), matrix.shape)
 
 
 def _tensor(matrix: Any) -> Tensor:
