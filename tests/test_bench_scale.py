@@ -38,8 +38,8 @@ def test_scale(tmp_path, capsys, monkeypatch):
     report = json.loads(out.read_text())
     assert [row["edges"] for row in report["results"]] == [10_000, 20_000]
     assert [row["nodes"] for row in report["results"]] == [1000, 2000]
-    # Two layers of 8 floats for each node, Z of both.
-    assert report["results"][1]["table_mb"] == pytest.approx(2000 * 2 * 8 * 4 / 2**20)
+    # Z of 8 floats: of all nodes in the first layer, of the training nodes (60 %) in the second.
+    assert report["results"][1]["table_mb"] == pytest.approx((2000 + 1200) * 8 * 4 / 2**20)
     assert "<svg" in picture.read_text()
     assert "theory: 1" in capsys.readouterr().out
 

@@ -187,6 +187,22 @@ def test_snapshots_give_the_validation_score_for_free(monkeypatch):
     assert all(steps[score.step].snapshot for score in scores[:-1])
 
 
+@pytest.mark.parametrize("sampler", ["neighbor", "cluster"])
+def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
+    """Those with a loss and those that are scored; a subgraph reads the histories of all."""
+    train, validation = (split_nodes(GRAPH, part) for part in (0, 1))
+    engine = make_engine(GRAPH, "anchored", sampler, scored=validation)
+    outcome = engine.snapshot()
+    rows = [len(table.data) for table in engine.forward_rule.tables]
+    some = len(train) + len(validation) if sampler == "neighbor" else len(GRAPH)
+    assert rows == [len(GRAPH), some]
+    logits = predict(engine.model, GRAPH, engine.features)
+    torch.testing.assert_close(outcome.scored, logits[torch.from_numpy(validation)])
+    table = engine.forward_rule.tables[-1]
+    assert engine._top is None or torch.equal(table.read(torch.from_numpy(engine._top)), table.data)
+    assert make_engine(GRAPH, "anchored", sampler).snapshot().scored is None
+
+
 # -- the loop -----------------------------------------------------------------------------------
 
 

@@ -213,6 +213,54 @@ class GraphOperator(Operator):
         return out
 
 
+class RowsOperator(Operator):
+    """P[rows, :] for any rows: what the last layer of a whole pass needs, if its loss is theirs.
+
+    Entries are held a second time, by rows and by columns: 4 bytes each, and no value per edge.
+    """
+
+    shared = False
+
+    def __init__(self, graph: Graph, rows: np.ndarray[Any, Any]) -> None:
+        p = graph.propagation
+        self._by_row = kernels.take_rows(p.indptr, p.indices, p.values, p.loops, rows)
+        self._row, self._col = p.row[rows], p.col
+        self.shape = (len(rows), len(graph))
+        self.edges = len(self._by_row[1])
+        self.places = torch.from_numpy(rows)
+
+    @cached_property
+    def _by_column(self) -> tuple[Any, Any, Any]:
+        indptr, indices, values = self._by_row
+        turned: tuple[Any, Any, Any] = kernels.transpose(indptr, indices, values, self.shape[1])
+        return turned
+
+    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self._weighed(self._by_row, self._row, self._col)
+
+    @staticmethod
+    def _weighed(parts: tuple[Any, Any, Any], row: Any, col: Any) -> tuple[Tensor, Tensor, Tensor]:
+        indptr, indices, values = kernels.edge_weights(*parts, row, col, False)
+        return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)
+
+    def _times(self, h: Tensor | Rows) -> Tensor:
+        h = h.dense() if isinstance(h, Rows) else h
+        return self._product(self._by_row, self._row, self._col, h, self.shape)
+
+    def _times_transposed(self, g: Tensor) -> Tensor:
+        return self._product(self._by_column, self._col, self._row, g, self.shape[::-1])
+
+    def _product(
+        self, parts: tuple[Any, Any, Any], row: Any, col: Any, h: Tensor, shape: tuple[int, int]
+    ) -> Tensor:
+        if h.device.type != "cpu":
+            return _device_product(self._weighed(parts, row, col), shape, h)
+        out = empty(shape[0], h.shape[1])
+        indptr, indices, values = parts
+        kernels.propagate(indptr, indices, values, row, col, False, 0, numbers(h), out.numpy())
+        return out
+
+
 class Preaggregated(Operator):
     """Layer 1 when P X was computed once: no sampling, `aggregate` reads the rows of P X."""
 

@@ -157,12 +157,19 @@ class Table:
     """A history of N rows: `assign` it whole, `read` and `write` some. Nothing else.
 
     float32 or bfloat16; in memory (pinned when a GPU will read it) or in a memory-mapped file.
-    ``valid`` marks the rows that the last `assign` covered; None means all.
+    ``valid`` marks the rows that the last `assign` covered; None means all. ``place`` says which
+    row a node has, in a table of some nodes; None means the row of its number.
     """
 
     def __init__(
-        self, dtype: torch.dtype = torch.float32, *, folder: Path | None = None, pin: bool = False
+        self,
+        dtype: torch.dtype = torch.float32,
+        *,
+        folder: Path | None = None,
+        pin: bool = False,
+        place: Tensor | None = None,
     ) -> None:
+        self.place = place
         self.dtype = dtype
         self.folder = folder
         self.pin = pin
@@ -188,10 +195,13 @@ class Table:
         self.write(ids, rows)
 
     def read(self, ids: Tensor) -> Tensor:
-        return rows_of(self.data, ids).float()
+        return rows_of(self.data, self._rows(ids)).float()
 
     def write(self, ids: Tensor, rows: Tensor) -> None:
-        self.data.index_copy_(0, ids.long(), rows.detach().to(self.dtype))
+        self.data.index_copy_(0, self._rows(ids).long(), rows.detach().to(self.dtype))
+
+    def _rows(self, ids: Tensor) -> Tensor:
+        return ids if self.place is None else self.place.index_select(0, ids)
 
     @property
     def nbytes(self) -> int:

@@ -106,7 +106,7 @@ def fit(
                 for callback in callbacks:
                     callback(run.engine, run.loader, run.result.steps)
                 outcome, restarted, sampling, began = run.take()
-                run.consider(outcome.logits)
+                run.consider(outcome.scored)
                 run.apply(outcome)
                 run.tell_step(outcome, restarted, sampling, began)
             last = run.epoch + 1 == epochs
@@ -137,7 +137,6 @@ class _Run:
         self.task = Task.of(graph)
         train, validation, test = train_nodes(graph), split_nodes(graph, 1), split_nodes(graph, 2)
         self.validation, self.test = torch.from_numpy(validation), torch.from_numpy(test)
-        self.inductive = inductive
         home = graph
         task = self.task
         if inductive:
@@ -150,6 +149,7 @@ class _Run:
         self.engine = Engine(
             estimator, model, home, task, train, sampler,
             seed=seed, preaggregate=preaggregate, scratch=state,
+            scored=None if inductive else validation,
         )  # fmt: skip
         self.loader = Loader(
             home, train, sampler,
@@ -253,8 +253,8 @@ class _Run:
 
     def consider(self, logits: Tensor | None) -> None:
         """Score the validation nodes from a snapshot's forward pass, which has them anyway."""
-        if logits is not None and not self.inductive:
-            self._score(logits.index_select(0, self.validation))
+        if logits is not None:
+            self._score(logits)
 
     def evaluate(self) -> None:
         """Score the current weights with a pass of their own."""

@@ -117,6 +117,8 @@ def test_the_tables_too():
     pairs = [*zip(engine.forward_rule.tables, paper.Z, strict=True)]
     pairs += [(engine.gradient_rule.tables[0], paper.D[1])]
     for table, wanted in pairs:
+        if table.place is not None:  # the last layer has the rows that the loss reads
+            wanted = wanted[table.place >= 0]
         away = np.linalg.norm(table.data.double().numpy() - wanted)
         assert away < 1e-5 * np.linalg.norm(wanted)
 

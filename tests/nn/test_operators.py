@@ -11,7 +11,7 @@ import torch
 from helpers import SMALL, dense_block, power_law, propagation_of
 from learning import labelled
 from sgcn import Graph, Key, SgcnError
-from sgcn.operators import BlockOperator, GraphOperator, Operator
+from sgcn.operators import BlockOperator, GraphOperator, Operator, RowsOperator
 from sgcn.rows import Features, Rows
 
 KINDS = {
@@ -33,6 +33,8 @@ def graph_of(kind: str) -> Graph:
 
 def dense_of(operator: Operator, graph: Graph) -> torch.Tensor:
     """The matrix that ``operator`` stands for, over its own sources."""
+    if isinstance(operator, RowsOperator):
+        return torch.from_numpy(propagation_of(graph)[operator.places])
     if isinstance(operator, GraphOperator):
         return torch.from_numpy(propagation_of(graph)[operator.lo : operator.hi])
     block = operator.block
@@ -48,11 +50,12 @@ def operators_of(graph: Graph) -> list[Operator]:
         GraphOperator(graph),
         GraphOperator(graph, slice(5, 17)),
         *(BlockOperator(block) for block in blocks),
+        RowsOperator(graph, np.array([0, 3, 4, 9, 25], np.int32)),
     ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("which", range(6))
+@pytest.mark.parametrize("which", range(7))
 def test_products_are_the_dense_ones(kind, which):
     graph = graph_of(kind)
     operator = operators_of(graph)[which]
@@ -73,7 +76,7 @@ def test_products_are_the_dense_ones(kind, which):
 
 @pytest.mark.filterwarnings("ignore:Input #0 requires gradient")  # gradcheck would like float64
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("which", range(6))
+@pytest.mark.parametrize("which", range(7))
 def test_gradcheck(kind, which):
     """The backward product is the derivative of the forward one (float32: wide steps, 1e-2)."""
     operator = operators_of(graph_of(kind))[which]

@@ -391,8 +391,8 @@ def _walk(setting: _Setting, name: str, gap: int, alpha: float, beta: float, rat
     )
     engine = Engine(
         estimator, model, setting.graph, setting.task, setting.train, setting.sampler,
-        seed=setting.seed,
-    )  # fmt: skip
+        seed=setting.seed, scored=np.arange(len(setting.graph), dtype=np.int32),
+    )  # fmt: skip; all nodes are scored, so that the tables have all rows
     stream = int(Key(setting.seed).stream(_WALK)) >> 1
     exact, move, errors = setting.exact, 0.0, [Mean(math.nan, math.nan)]
     weight_norm = setting.network.weight_norm

@@ -204,8 +204,12 @@ class _Contest:
         assert graph.x is not None
         widths = [graph.x.shape[1], *[WIDTH] * DEPTH, Task.of(graph).classes]
         n = len(graph)
+        train = self.pool.ids
         whole = Shape(n, n, graph.edges + n * graph.self_loops)
-        full = step_cost([whole] * DEPTH, widths, known=True)
+        last = Shape(
+            len(train), n, int(graph.degrees[train].sum()) + len(train) * graph.self_loops
+        )  # only these rows have a loss
+        full = step_cost([whole] * (DEPTH - 1) + [last], widths, known=True)
         seeds, key = self._steps(0, 1)[0]
         plain = make_sampler("neighbor").sample(graph, seeds, key, DEPTH)
         reduced = self.sampler.sample(graph, seeds, key, DEPTH)

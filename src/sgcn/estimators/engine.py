@@ -36,12 +36,19 @@ from sgcn.estimators.passes import (
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.nn import Model
-from sgcn.operators import BlockOperator, GraphOperator, Operator, Preaggregated
+from sgcn.operators import (
+    BlockOperator,
+    GraphOperator,
+    Operator,
+    Preaggregated,
+    RowsOperator,
+)
 from sgcn.rng import Key
 from sgcn.rows import Features, Table
 from sgcn.samplers.base import NodeSet, Sampler, exact_block
 from sgcn.task import Task
 
+_NEARLY_ALL = 0.9  # of the nodes: to leave out the others would not pay
 _POOL = 1 << 34  # layer number of the stream that draws large-batch snapshots
 
 
@@ -53,7 +60,7 @@ class Outcome:
     loss: float
     snapshot: bool
     drift: float = 1.0  # the largest growth of a table's norm since the snapshot
-    logits: Tensor | None = None  # of all nodes, after a snapshot of the whole graph
+    scored: Tensor | None = None  # logits of the engine's scored nodes, after an exact snapshot
     transfer: float = 0.0  # seconds spent on reading rows
 
 
@@ -72,6 +79,7 @@ class Engine:
         seed: int = 0,
         preaggregate: bool = False,
         scratch: Path | None = None,
+        scored: Int32 | None = None,
     ) -> None:
         if graph.x is None:
             raise SgcnError("the graph has no features (x), expected one row for each node")
@@ -85,6 +93,12 @@ class Engine:
         self._first: Operator = self._whole
         if preaggregate:
             self._first = Preaggregated(self._whole._times(self.features.all()), None)
+        self.scored = scored
+        self._top = self._needed_rows()
+        if self._top is not None:
+            self._last = RowsOperator(graph, self._top)
+            self._place = torch.full((len(graph),), -1, dtype=torch.int32)
+            self._place[self._top] = torch.arange(len(self._top), dtype=torch.int32)
         self._folder = None
         if estimator.table_storage == "disk":
             self._folder = scratch or Path(tempfile.gettempdir())
@@ -139,7 +153,8 @@ class Engine:
 
     def snapshot(self) -> Outcome:
         """An exact step on the whole graph, or on a large batch of B' nodes."""
-        step = self._whole_step() if self.estimator.snapshot_nodes is None else self._large_step()
+        exact = self.estimator.snapshot_nodes is None
+        step = self._needed_step() if exact else self._large_step()
         live = dict(self.model.named_parameters())
         run = forward(step, live, plain_layer)
         grads, layers = backward(run)
@@ -148,8 +163,10 @@ class Engine:
         self.forward_rule.assign(step, run, some)
         self.gradient_rule.assign(step, grads, layers, some)
         self._pending = (step, None, True)
-        logits = run.logits.detach() if self.pool is None else None
-        return Outcome(grads, float(run.loss.detach()), True, logits=logits)
+        scored = None
+        if exact and self.scored is not None:
+            scored = run.logits.detach().index_select(0, self._among_needed(self.scored))
+        return Outcome(grads, float(run.loss.detach()), True, scored=scored)
 
     def regular(self, batch: Batch, key: Key) -> Outcome | None:
         """A sampled step; None asks for a snapshot in its place and leaves no trace."""
@@ -234,6 +251,40 @@ class Engine:
             loss_places=train,
         )
 
+    def _needed_rows(self) -> Int32 | None:
+        """Nodes that the last layer of an exact snapshot is for, if they are not nearly all.
+
+        Those with a loss and those that are scored. A subgraph sampler reads histories of others.
+        """
+        reads_all = (
+            self.sampler.draws_nodes and FORWARD_RULES[self.estimator.forward].needs_snapshot
+        )
+        if self.estimator.snapshot_nodes is not None or self.model.depth < 2 or reads_all:
+            return None
+        needed = np.zeros(len(self.graph), np.bool_)
+        needed[self.train] = True
+        if self.scored is not None:
+            needed[self.scored] = True
+        rows = np.flatnonzero(needed).astype(np.int32)
+        return rows if len(rows) < _NEARLY_ALL * len(self.graph) else None
+
+    def _among_needed(self, nodes: Int32) -> Tensor:
+        """Where ``nodes`` stand in the last layer of a snapshot."""
+        ids = torch.from_numpy(nodes)
+        return ids if self._top is None else self._place.index_select(0, ids)
+
+    def _needed_step(self) -> Step:
+        """The whole step without the rows of the last layer that nobody asks for."""
+        whole = self._whole_step()
+        if self._top is None:
+            return whole
+        return replace(
+            whole,
+            operators=[*whole.operators[:-1], self._last],
+            nodes=[*whole.nodes[:-1], torch.from_numpy(self._top)],
+            loss_places=self._among_needed(self.train),
+        )
+
     def _large_step(self) -> Step:
         wanted = self.estimator.snapshot_nodes
         assert wanted is not None
@@ -276,10 +327,12 @@ class Engine:
             key=key or Key(0),
         )
 
-    def _table(self) -> Table:
+    def _table(self, level: int) -> Table:
         dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[self.estimator.table_dtype]
         on_gpu = any(p.device.type == "cuda" for p in self.model.parameters())
-        return Table(dtype, folder=self._folder, pin=on_gpu)
+        some = self._top is not None and level == self.model.depth - 1
+        place = self._place if some else None
+        return Table(dtype, folder=self._folder, pin=on_gpu, place=place)
 
 
 def _copied(model: Model) -> dict[str, Tensor]:

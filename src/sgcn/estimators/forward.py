@@ -23,9 +23,11 @@ class ForwardRule:
     needs_snapshot: ClassVar[bool] = False
     needs_exact: ClassVar[bool] = False
 
-    def __init__(self, depth: int, act: Callable[[Tensor, int], Tensor], make: Callable[[], Table]):
+    def __init__(
+        self, depth: int, act: Callable[[Tensor, int], Tensor], make: Callable[[int], Table]
+    ):
         self.act = act
-        self.tables = [make() for _ in range(depth)] if self.needs_snapshot else []
+        self.tables = [make(level) for level in range(depth)] if self.needs_snapshot else []
         self.norms = [0.0] * depth  # squared Frobenius norms of the tables' activations
         self.snapshot_norms = [0.0] * depth
         self.moved = 0.0  # how far Z has gone since the snapshot, over its size

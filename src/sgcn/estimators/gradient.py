@@ -30,9 +30,9 @@ class GradientRule:
     #: Whether the state moves at every step (recursive) or rests at the snapshot (anchored).
     moves: ClassVar[bool] = False
 
-    def __init__(self, depth: int, make: Callable[[], Table], layer_gradients: bool) -> None:
+    def __init__(self, depth: int, make: Callable[[int], Table], layer_gradients: bool) -> None:
         keep = layer_gradients and self.needs_snapshot
-        self.tables = [make() for _ in range(depth - 1)] if keep else []
+        self.tables = [make(level) for level in range(depth - 1)] if keep else []
         self.norms = [0.0] * len(self.tables)
         self.snapshot_norms = [0.0] * len(self.tables)
         self.known: Gradient = {}

@@ -12,7 +12,7 @@ from sgcn.config import Config
 from sgcn.estimators.engine import Engine
 from sgcn.runs import prepare
 from sgcn.samplers.base import exact_block
-from sgcn.task import Task, train_nodes
+from sgcn.task import Task, split_nodes, train_nodes
 
 _MEGABYTE = 1 << 20
 
@@ -62,5 +62,5 @@ def _engine(config: Config) -> Engine:
     config, graph, model = prepare(config)
     return Engine(
         config.estimator, model, graph, Task.of(graph), train_nodes(graph), config.sampler,
-        seed=config.training.seed,
+        seed=config.training.seed, scored=split_nodes(graph, 1),
     )  # fmt: skip

@@ -149,6 +149,26 @@ def propagate(
 
 
 @njit(nogil=True, cache=True)
+def take_rows(indptr: Any, indices: Any, values: Any, loops: bool, rows: Any) -> Any:
+    """CSR arrays of (A + I)[rows, :], own entries first in their rows."""
+    own = 1 if loops else 0
+    out_ptr = np.zeros(len(rows) + 1, np.int64)
+    for k in range(len(rows)):
+        out_ptr[k + 1] = out_ptr[k] + indptr[rows[k] + 1] - indptr[rows[k]] + own
+    out_idx = np.empty(out_ptr[-1], np.int32)
+    out_val = np.ones(out_ptr[-1] if len(values) > 0 else 0, np.float32)
+    for k in range(len(rows)):
+        lo, hi, out = indptr[rows[k]], indptr[rows[k] + 1], out_ptr[k]
+        if loops:
+            out_idx[out] = rows[k]
+        for e in range(lo, hi):
+            out_idx[out + own + e - lo] = indices[e]
+            if len(values) > 0:
+                out_val[out + own + e - lo] = values[e]
+    return out_ptr, out_idx, out_val
+
+
+@njit(nogil=True, cache=True)
 def transpose(indptr: Any, indices: Any, weights: Any, columns: int) -> Any:
     """CSR arrays of M^T (counting sort by column)."""
     turned = np.zeros(columns + 1, np.int64)
