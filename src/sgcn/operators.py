@@ -144,6 +144,33 @@ class BlockOperator(Operator):
         return out
 
 
+class Shifted(Operator):
+    """M h + base for a base that was computed beforehand."""
+
+    shared = False
+
+    def __init__(self, inner: Operator, base: Tensor) -> None:
+        self.inner, self.base = inner, base
+        self.shape, self.edges = inner.shape, inner.edges
+
+    @property  # read-only is enough here
+    def places(self) -> Tensor | None:  # type: ignore[override]
+        return self.inner.places
+
+    def keeps(self, h: Tensor | Rows) -> bool:
+        """The base is a sum of inputs: products come after it."""
+        return True
+
+    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
+        raise AssertionError("a layer that weighs edges is not linear")
+
+    def _times(self, h: Tensor | Rows) -> Tensor:
+        return self.inner._times(h).add_(self.base)
+
+    def _times_transposed(self, g: Tensor) -> Tensor:
+        return self.inner._times_transposed(g)
+
+
 class GraphOperator(Operator):
     """P itself, or some of its rows, through the two scaling vectors: no value per edge."""
 

@@ -197,6 +197,13 @@ class Table:
     def read(self, ids: Tensor) -> Tensor:
         return rows_of(self.data, self._rows(ids)).float()
 
+    def promise(self, ids: Tensor) -> Rows:
+        """The rows ``ids``, for a product that reads them where they are."""
+        data, shape = self.data, (self.data.shape[0], self.data.shape[1])
+        whole = data.dtype == torch.float32
+        table = Features(data, None, shape) if whole else Features(None, None, shape, data)
+        return table.rows(self._rows(ids))
+
     def write(self, ids: Tensor, rows: Tensor) -> None:
         self.data.index_copy_(0, self._rows(ids).long(), rows.detach().to(self.dtype))
 

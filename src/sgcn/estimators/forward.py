@@ -11,10 +11,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from sgcn.buffers import distance, shifted
+from sgcn.buffers import difference, distance, shifted
 from sgcn.estimators.passes import Pass, Step, Weights, plain_layer
 from sgcn.nn.layers import Input
-from sgcn.rows import Table
+from sgcn.operators import Shifted
+from sgcn.rows import Rows, Table
 
 
 class ForwardRule:
@@ -22,14 +23,17 @@ class ForwardRule:
 
     needs_snapshot: ClassVar[bool] = False
     needs_exact: ClassVar[bool] = False
+    #: Whether the last layer has a table too.
+    keeps_top: ClassVar[bool] = True
 
     def __init__(
         self, depth: int, act: Callable[[Tensor, int], Tensor], make: Callable[[int], Table]
     ):
         self.act = act
-        self.tables = [make(level) for level in range(depth)] if self.needs_snapshot else []
-        self.norms = [0.0] * depth  # squared Frobenius norms of the tables' activations
-        self.snapshot_norms = [0.0] * depth
+        levels = depth - (not self.keeps_top) if self.needs_snapshot else 0
+        self.tables = [make(level) for level in range(levels)]
+        self.norms = [0.0] * levels  # squared Frobenius norms of the tables' activations
+        self.snapshot_norms = [0.0] * levels
         self.moved = 0.0  # how far Z has gone since the snapshot, over its size
         self._moves: dict[int, float] = {}  # the same for the step at hand, layer by layer
 
@@ -42,15 +46,20 @@ class ForwardRule:
     def assign(self, step: Step, run: Pass, nodes: int | None) -> None:
         """Set the tables from a snapshot; ``nodes`` is N when it covers only some rows."""
         for level, table in enumerate(self.tables):
-            z = run.z[level]
-            z = z.detach() if z.requires_grad else z.clone()  # a constant belongs to someone else
+            rows = self.rows(run)[level]
+            # A constant belongs to someone else.
+            rows = rows.detach() if rows.requires_grad else rows.clone()
             if nodes is None:
-                table.assign(z)
+                table.assign(rows)
             else:
-                table.assign_some(step.nodes[level], z, nodes)
+                table.assign_some(step.nodes[level], rows, nodes)
             norm = float(run.h[level].detach().norm()) ** 2
             self.norms[level] = self.snapshot_norms[level] = norm
         self.moved = 0.0
+
+    def rows(self, run: Pass) -> list[Tensor]:
+        """What the tables keep of each layer."""
+        return run.z
 
     def drifted_norms(self, run: Pass) -> list[float]:
         """The norms that the tables would have after ``commit(run)``."""
@@ -71,11 +80,11 @@ class _History(ForwardRule):
     moves: ClassVar[bool] = True
 
     def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
-        self.old = [t.read(ids) for t, ids in zip(self.tables, step.nodes, strict=True)]
+        self.old = [t.read(ids) for t, ids in zip(self.tables, step.nodes, strict=False)]
         self._h_old: dict[int, Tensor] = {}
         self.valid = [
             None if t.valid is None else t.valid.index_select(0, ids)[:, None]
-            for t, ids in zip(self.tables, step.nodes, strict=True)
+            for t, ids in zip(self.tables, step.nodes, strict=False)
         ]
 
     def h_old(self, level: int) -> Tensor:
@@ -88,8 +97,8 @@ class _History(ForwardRule):
         if not self.moves:
             return self.norms
         norms = []
-        for level, (h, valid) in enumerate(zip(run.h, self.valid, strict=True)):
-            growth = _squares(h.detach()) - _squares(self.h_old(level))
+        for level, valid in enumerate(self.valid):
+            growth = _squares(run.h[level].detach()) - _squares(self.h_old(level))
             growth = growth if valid is None else growth * valid[:, 0]
             norms.append(self.norms[level] + float(growth.sum()))
         return norms
@@ -98,8 +107,8 @@ class _History(ForwardRule):
         if not self.moves:
             return
         self.norms = self.drifted_norms(run)
-        for level, (table, ids) in enumerate(zip(self.tables, step.nodes, strict=True)):
-            table.write(ids, run.z[level])
+        for level, (table, ids) in enumerate(zip(self.tables, step.nodes, strict=False)):
+            table.write(ids, self.rows(run)[level])
             valid = self.valid[level]
             if table.valid is not None and valid is not None:
                 table.valid[ids.long()] = True
@@ -185,22 +194,36 @@ class Anchored(_Corrected):
 
 
 class Vrgcn(_History):
-    """Z[R] = f(P[R, :], H_old; W) + f(M, H; W) - f(M, H_old; W): history of activations."""
+    """Z[R] = f(P[R, :], H_old; W) + f(M, H; W) - f(M, H_old; W): history of activations.
+
+    A linear f is taken once, of P[R, :] H_old + M (H - H_old): VRGCN's own form, and a third of the
+    dense products.
+    """
 
     needs_exact = True
+    keeps_top = False  # nothing reads the history of the last layer
+
+    def rows(self, run: Pass) -> list[Tensor]:
+        return run.h
+
+    def h_old(self, level: int) -> Tensor:
+        return self.old[level]
 
     def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
         super().begin(step, previous, anchor)
         assert not isinstance(step.x, Tensor)
-        self.wide: list[Input] = []
-        self.covered: list[Tensor | None] = []  # rows all of whose neighbours have a history
-        for level, (operator, ids) in enumerate(step.exact):
-            if level == 0:
-                self.wide.append(step.x.features.rows(ids))
-                self.covered.append(None)
-                continue
+        (_, ids), *above = step.exact
+        self.wide: list[Rows] = [step.x.features.rows(ids)]
+        self.covered: list[Tensor | None] = [None]  # rows all of whose neighbours have a history
+        self.shifts: dict[int, Shifted] = {}
+        for level, (operator, ids) in enumerate(above, start=1):
             table = self.tables[level - 1]
-            self.wide.append(self.act(table.read(ids), level - 1))
+            self.wide.append(table.promise(ids))
+            if getattr(step.model.layers[level], "linear", False):
+                sampled = step.operators[level]
+                h_old = step.masked(level, self.h_old(level - 1))
+                base = difference(operator.aggregate(self.wide[level]), sampled.aggregate(h_old))
+                self.shifts[level] = Shifted(sampled, base)
             if table.valid is None:
                 self.covered.append(None)
             else:
@@ -208,13 +231,18 @@ class Vrgcn(_History):
                 self.covered.append(operator.aggregate(missing) == 0)
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
-        exact = step.layer(level, weights, self.wide[level], step.exact[level][0])
+        if level in self.shifts:
+            z = step.layer(level, weights, step.masked(level, h), self.shifts[level])
+        else:
+            z = step.layer(level, weights, self.wide[level], step.exact[level][0])
         if level == 0:  # features are their own history: nothing is sampled
-            return exact
-        h_old = self.h_old(level - 1)
-        out = plain_layer(step, weights, level, h)
-        z = exact + (out - plain_layer(step, weights, level, h_old))
+            return z
         covered = self.covered[level]
+        if level in self.shifts and covered is None:
+            return z
+        out = plain_layer(step, weights, level, h)
+        if level not in self.shifts:
+            z = z + (out - plain_layer(step, weights, level, self.h_old(level - 1)))
         return z if covered is None else torch.where(covered, z, out)
 
 

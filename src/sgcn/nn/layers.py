@@ -55,7 +55,7 @@ class GraphConv(nn.Module):
     """
 
     lazy = True
-    #: The gradient of the parameters is linear in that of Z, and does not depend on them.
+    #: Z is linear in h for given parameters, and in the parameters for a given h.
     linear = True
 
     def __init__(
