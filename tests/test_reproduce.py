@@ -367,7 +367,9 @@ def test_paper_settings() -> None:
     assert row["model"] == {"layers": 2, "widths": 256, "activation": "elu", "head": True}
     assert row["sampler"] == {"name": "ladies", "sizes": 512}
     assert row["optimizer"] == {"name": "adam", "lr": 0.01}
-    assert row["training"] == {"epochs": 200, "batches_per_epoch": 10, "batch_size": 512}
+    assert row["training"] == {
+        "epochs": 200, "batches_per_epoch": 10, "batch_size": 512, "average": 0.0,
+    }  # fmt: skip
     assert row["estimator"] == {
         "name": "sgcn++", "gap": 10, "restart": "norm", "alpha": 1.1, "beta": 1.1,
         "snapshot_nodes": 0.5,

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import sgcn
 from helpers import SMALL
-from learning import bits, drive, labelled, make_engine, small_model
+from learning import bits, drive, early, labelled, make_engine, small_model
 from sgcn import SAMPLERS, Graph, Key, SgcnError, fit, make_model, make_sampler
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.events import EpochEvent, Memory, ScoreEvent, StepEvent
@@ -35,6 +35,7 @@ def trained(estimator="anchored", sampler="neighbor", kind="mean", graph=GRAPH, 
     """The model, the result and all events of a short fit."""
     model, memory = small_model(kind, dropout=options.pop("dropout", 0.0)), Memory()
     sampler = SMALL[sampler] if isinstance(sampler, str) and sampler in SMALL else sampler
+    estimator = early(estimator) if isinstance(estimator, str) else estimator
     result = fit(
         model, graph, estimator=estimator, sampler=sampler, sinks=[memory],
         **({"epochs": 4, "batch_size": 8} | options),
@@ -103,7 +104,7 @@ def test_seeds_differ():
 @pytest.mark.parametrize("best_by", ["f1_micro", "loss"])
 def test_the_best_weights_are_kept(best_by, estimator):
     """A learning rate that overshoots: the last weights are not the best."""
-    model, result, events = trained(estimator, best_by=best_by, epochs=12, lr=0.2)
+    model, result, events = trained(estimator, best_by=best_by, epochs=12, lr=0.2, average=0.0)
     told = of_kind(events, ScoreEvent)
     sign = 1.0 if best_by == "f1_micro" else -1.0
     scores = [sign * event.validation[best_by] for event in told]
@@ -179,7 +180,8 @@ def test_snapshots_give_the_validation_score_for_free(monkeypatch):
     monkeypatch.setattr(
         training, "predict", lambda *a, **k: passes.append(1) or predict(*a, **k)
     )
-    _, result, events = trained("sgcn++", epochs=5, batch_size=3)  # 10 steps an epoch, K = 10
+    # 10 steps an epoch, K = 10.
+    _, result, events = trained("sgcn++", epochs=5, batch_size=3, average=0.0)
     assert len(passes) == 2
     scores = of_kind(events, ScoreEvent)
     assert len(scores) == result.snapshots + 1
@@ -201,6 +203,45 @@ def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
     table = engine.forward_rule.tables[-1]
     assert engine._top is None or torch.equal(table.read(torch.from_numpy(engine._top)), table.data)
     assert make_engine(GRAPH, "anchored", sampler).snapshot().scored is None
+
+
+# -- the average of weights ---------------------------------------------------------------------
+
+
+def test_the_average_is_what_is_scored_and_kept():
+    """Against its recursion in double precision, over the weights that callbacks see."""
+    path = []
+
+    def see(engine, loader, step):
+        path.append([p.detach().double().clone() for p in engine.model.parameters()])
+
+    options = {"average": 0.7, "best_by": "loss"}
+    model, result, events = trained("anchored", epochs=3, **options)
+    assert of_kind(events, ScoreEvent)[-1].best, "the last weights have to be the best here"
+    trained("anchored", epochs=4, callbacks=[see], **options)  # sees those after the third epoch
+    wanted, *seen = path[: 3 * len(path) // 4 + 1]
+    for step, now in enumerate(seen, start=1):
+        fade = min(0.7, step / (step + 9))
+        wanted = [fade * a + (1 - fade) * w for a, w in zip(wanted, now, strict=True)]
+    for found, average in zip(model.parameters(), wanted, strict=True):
+        torch.testing.assert_close(found.double(), average, rtol=1e-5, atol=1e-6)
+    task, nodes = Task.of(GRAPH), torch.from_numpy(split_nodes(GRAPH, 1))
+    logits = predict(model, GRAPH, Features.of(GRAPH.x))[nodes.long()]
+    assert result.validation == task.score(logits, nodes)
+
+
+def test_training_goes_on_from_the_weights_and_not_from_their_average():
+    losses = [
+        [event.loss for event in of_kind(trained(average=average)[2], StepEvent)]
+        for average in (0.5, 0.9)
+    ]
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("average", [-0.1, 1.0])
+def test_a_decay_that_is_none(average):
+    with pytest.raises(SgcnError, match=r"average is .*expected a number from 0 to below 1"):
+        trained(average=average)
 
 
 # -- the loop -----------------------------------------------------------------------------------
@@ -262,7 +303,7 @@ def test_multi_label(estimator, kind):
 def test_every_estimator_learns_with_every_sampler(sampler, estimator):
     """Also with large-batch snapshots, whose tables know some rows only."""
     for nodes in (None, 0.5):
-        made = make_estimator(estimator, snapshot_nodes=nodes)
+        made = early(estimator, snapshot_nodes=nodes)
         _, result, _ = trained(made, sampler, epochs=2)
         assert np.isfinite(list(result.test.values())).all()
         assert result.snapshots > 0 or not made.takes_snapshots
@@ -388,9 +429,7 @@ def big() -> Graph:
 @pytest.mark.parametrize("snapshot_nodes", [None, 0.5])
 def test_a_regular_step_copies_no_table(big, estimator, snapshot_nodes):
     """No tensor of N rows is made between snapshots, whatever the rule."""
-    made = make_estimator(
-        estimator, layer_gradients=True, snapshot_nodes=snapshot_nodes, restart="none"
-    )
+    made = early(estimator, layer_gradients=True, snapshot_nodes=snapshot_nodes, restart="none")
     engine = make_engine(big, made, replace(SMALL["neighbor"], sizes=1))
     list(drive(engine, 2, size=4))
     tables = engine.forward_rule.tables + engine.gradient_rule.tables

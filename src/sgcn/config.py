@@ -21,6 +21,7 @@ from sgcn.options import (
     parse_value,
     per_layer,
     real,
+    share,
     whole,
 )
 from sgcn.samplers import Sampler, make_sampler
@@ -53,7 +54,7 @@ class ModelOptions(Options):
     activation: str = option("elu", one_of(*ACTIVATIONS), "after every layer")
     bias: bool = option(False, flag(), "layers have a bias, which lags in history tables")
     head: bool = option(True, flag(), "a dense layer after the graph layers gives the logits")
-    dropout: float = option(0.0, real(0.0), "share of inputs dropped, the same in both passes")
+    dropout: float = option(0.0, share(), "share of inputs dropped, the same in both passes")
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,9 @@ class TrainingOptions(Options):
     threads: int = option(1, whole(0), "threads that sample ahead")
     inductive: bool = option(False, flag(), "train on the graph of the training nodes alone")
     preaggregate: bool = option(False, flag(), "compute P X once; layer 1 needs no sampling")
+    average: float = option(
+        0.98, share(), "decay of the moving average of weights that is scored and kept; 0: none"
+    )
     evaluate_every: int = option(1, whole(), "epochs between scores, where no snapshot gives one")
     best_by: str = option("f1_micro", one_of("f1_micro", "loss"), "what the best model is best in")
     patience: int | None = option(

@@ -56,6 +56,10 @@ def per_layer() -> Rule:
     )
 
 
+def share() -> Rule:
+    return Rule("a number from 0 to below 1", lambda v: _is_real(v) and 0.0 <= v < 1.0)
+
+
 def optional(rule: Rule) -> Rule:
     return Rule(f"{rule.words}, or none", lambda v: v is None or rule.test(v))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sgcn.averaging import WeightAverage
 from sgcn.checkpoint import load_state, pack_optimizer, save_state, unpack_optimizer
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator, make_estimator
@@ -70,6 +71,7 @@ def fit(
     batches_per_epoch: int | None = None,
     inductive: bool = False,
     preaggregate: bool = False,
+    average: float = 0.98,
     evaluate_every: int = 1,
     best_by: str = "f1_micro",
     patience: int | None = None,
@@ -83,6 +85,7 @@ def fit(
     """Train ``model`` on ``graph``, keep the weights that validate best, and score them.
 
     ``epochs`` passes over the training nodes (or ``batches_per_epoch`` batches each). With
+    ``average`` above 0 it is a moving average of the weights that is scored and kept. With
     ``inductive`` the training graph is that of the training nodes alone. With ``state`` a folder
     there, training can be killed at any moment: the same call goes on bit by bit.
     """
@@ -94,7 +97,8 @@ def fit(
             model, graph, make_sampler(sampler) if isinstance(sampler, str) else sampler,
             make_estimator(estimator) if isinstance(estimator, str) else estimator,
             make_optimizer(optimizer, model, lr), batch_size, batches_per_epoch, inductive,
-            preaggregate, best_by, check_seed(seed), threads, sinks, state, checkpoint_seconds,
+            preaggregate, average, best_by, check_seed(seed), threads, sinks, state,
+            checkpoint_seconds,
         )  # fmt: skip
         stack.callback(run.close)
         run.resume()
@@ -128,9 +132,11 @@ class _Run:
     def __init__(
         self, model: Model, graph: Graph, sampler: Sampler, estimator: Estimator,
         optimizer: torch.optim.Optimizer, batch_size: int, batches_per_epoch: int | None,
-        inductive: bool, preaggregate: bool, best_by: str, seed: int, threads: int,
-        sinks: Sequence[Sink], state: Path | None, checkpoint_seconds: float,
+        inductive: bool, preaggregate: bool, average: float, best_by: str, seed: int,
+        threads: int, sinks: Sequence[Sink], state: Path | None, checkpoint_seconds: float,
     ) -> None:  # fmt: skip
+        if not 0.0 <= average < 1.0:
+            raise SgcnError(f"average is {average}, expected a number from 0 to below 1")
         if best_by not in ("f1_micro", "loss"):
             raise SgcnError(f"best_by is {best_by!r}, expected one of f1_micro, loss")
         self.model, self.graph, self.optimizer = model, graph, optimizer
@@ -146,10 +152,11 @@ class _Run:
             train = split_nodes(home, 0)
         most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # numba sets it late
         numba.set_num_threads(min(torch.get_num_threads(), most))
+        self.average = WeightAverage(model, average) if average > 0 else None
         self.engine = Engine(
             estimator, model, home, task, train, sampler,
             seed=seed, preaggregate=preaggregate, scratch=state,
-            scored=None if inductive else validation,
+            scored=None if inductive or self.average else validation,
         )  # fmt: skip
         self.loader = Loader(
             home, train, sampler,
@@ -193,6 +200,8 @@ class _Run:
             parameter.grad = outcome.gradient[name].clone()
         self.optimizer.step()
         self.engine.commit()
+        if self.average is not None:
+            self.average.update()
 
     def _key(self, epoch: int, step: int) -> Key:
         return Key(self.seed, epoch, step)
@@ -257,10 +266,11 @@ class _Run:
             self._score(logits)
 
     def evaluate(self) -> None:
-        """Score the current weights with a pass of their own."""
+        """Score the current weights, or their average, with a pass of their own."""
         before = self.result.seconds["evaluation"]
-        logits = self._logits().index_select(0, self.validation)
-        self._score(logits, self.result.seconds["evaluation"] - before)
+        with nullcontext() if self.average is None else self.average.swapped():
+            logits = self._logits().index_select(0, self.validation)
+            self._score(logits, self.result.seconds["evaluation"] - before)
 
     def _logits(self) -> Tensor:
         began = perf_counter()
@@ -319,7 +329,7 @@ class _Run:
 
     def maybe_checkpoint(self) -> None:
         """Save where no table is alive, if the last time is long enough ago."""
-        clean = self.engine.due() or not self.engine.estimator.takes_snapshots
+        clean = self.engine.due() or self.engine.since_snapshot is None
         waited = perf_counter() - self.last_checkpoint >= self.checkpoint_seconds
         if self.state is None or not clean or not waited or self.result.steps == self.saved_steps:
             return
@@ -327,6 +337,8 @@ class _Run:
         tensors, optimizer = pack_optimizer(self.optimizer)
         tensors |= {f"model.{k}": v for k, v in self.model.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self.best.items()}
+        if self.average is not None:
+            tensors |= {f"average.{k}": v for k, v in self.average.weights.items()}
         facts = {
             "optimizer": optimizer, "epoch": self.epoch, "step": self.step,
             "snapshots": self.engine.snapshots, "losses": self.losses,
@@ -353,8 +365,11 @@ class _Run:
                 f"with another output directory ({str(error).splitlines()[0]})"
             ) from None
         self.best = {k[5:]: v for k, v in tensors.items() if k.startswith("best.")}
+        if self.average is not None:
+            weights = {k[8:]: v for k, v in tensors.items() if k.startswith("average.")}
+            self.average.load(weights, facts["result"]["steps"])
         self.epoch, self.step = facts["epoch"], facts["step"]
-        self.engine.snapshots = facts["snapshots"]
+        self.engine.snapshots, self.engine.steps = facts["snapshots"], facts["result"]["steps"]
         self.losses = facts["losses"]
         self.last_score, self.scored_epoch = facts["last_score"], facts["scored_epoch"]
         self.result = Fitted(**facts["result"])
