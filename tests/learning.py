@@ -52,6 +52,11 @@ def small_model(kind: str = "mean", depth: int = 2, **options: Any) -> Model:
     return make_model(FEATURES, CLASSES, layer=kind, widths=widths, seed=3, **options)
 
 
+def early(name: str, **options: Any) -> Estimator:
+    """The estimator ``name`` with corrections from the first step on: tests have few steps."""
+    return make_estimator(name, **{"warmup": 0} | options)
+
+
 def make_engine(
     graph: Graph,
     estimator: Estimator | str = "anchored",
@@ -60,7 +65,7 @@ def make_engine(
     **options: Any,
 ) -> Engine:
     return Engine(
-        make_estimator(estimator, restart="none") if isinstance(estimator, str) else estimator,
+        early(estimator, restart="none") if isinstance(estimator, str) else estimator,
         model or small_model(),
         graph,
         Task.of(graph),

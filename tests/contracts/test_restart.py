@@ -224,6 +224,24 @@ def test_a_snapshot_every_k_steps():
     assert snapshots_of(gap=7, restart="none") == [0, 7, 14, 21, 28]
 
 
+def test_plain_steps_come_before_the_first_snapshot():
+    assert snapshots_of(gap=7, warmup=4, restart="none") == [4, 11, 18, 25]
+    assert snapshots_of(gap=1, warmup=28, restart="norm") == [28, 29]
+    assert snapshots_of(gap=7, warmup=30) == []
+
+
+@pytest.mark.parametrize("forward", ["recursive", "anchored", "vrgcn"])
+@pytest.mark.parametrize("gradient", ["plain", "recursive", "anchored"])
+def test_until_then_the_gradient_is_that_of_plain_sampling(forward, gradient):
+    estimator = make_estimator("sgcn", forward=forward, gradient=gradient, warmup=5, gap=3)
+    corrected = list(drive(make_engine(GRAPH, estimator), 7))
+    plain = list(drive(make_engine(GRAPH, "sgcn"), 6))
+    assert [outcome.snapshot for outcome in corrected] == 5 * [False] + [True, False]
+    for ours, theirs in zip(corrected[:5], plain, strict=False):
+        assert bits(*ours.gradient.values()) == bits(*theirs.gradient.values())
+    assert bits(*corrected[5].gradient.values()) != bits(*plain[5].gradient.values())
+
+
 def test_the_gap_grows():
     """K_s = K + g s, in whole steps: 3, 3.5, 4, 4.5, ..."""
     assert snapshots_of(gap=3, growth=0.5, restart="none") == [0, 3, 6, 10, 14, 19, 24]

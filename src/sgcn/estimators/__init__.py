@@ -30,6 +30,7 @@ class Estimator(Options):
     gradient: str = option("plain", one_of(*GRADIENT_RULES), "how the gradient is corrected")
     gap: int = option(10, whole(), "K: a snapshot every K steps")
     growth: float = option(0.0, real(0.0), "g: the gap grows as K + g s with snapshot s")
+    warmup: int = option(0, whole(0), "plain steps before the first snapshot")
     restart: str = option(
         "movement",
         one_of("movement", "norm", "gradient", "none"),
@@ -66,8 +67,15 @@ ESTIMATORS: dict[str, dict[str, Any]] = {
     "vrgcn": {"forward": "vrgcn", "gradient": "plain"},
     "vrgcn++": {"forward": "vrgcn", "gradient": "recursive"},
     "anchored": {"forward": "anchored", "gradient": "recursive"},
-    # Nothing builds up between snapshots: they may be rare, and none has to come early.
-    "anchored++": {"forward": "anchored", "gradient": "anchored", "gap": 30, "restart": "none"},
+    # Nothing builds up between snapshots: they may be rare, and none has to come early. At first
+    # weights run away from any anchor, and plain steps do.
+    "anchored++": {
+        "forward": "anchored",
+        "gradient": "anchored",
+        "gap": 60,
+        "warmup": 60,
+        "restart": "none",
+    },
 }
 
 

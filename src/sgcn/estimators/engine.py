@@ -93,6 +93,8 @@ class Engine:
         self._first: Operator = self._whole
         if preaggregate:
             self._first = Preaggregated(self._whole._times(self.features.all()), None)
+        # For all nodes P (X W) of a sparse X is cheaper than the dense (P X) W.
+        self._first_of_all = self._first if self.features.sparse is None else self._whole
         self.scored = scored
         self._top = self._needed_rows()
         if self._top is not None:
@@ -112,6 +114,7 @@ class Engine:
         self.pool: Int32 | None = None
         self.snapshots = 0
         self.since_snapshot: int | None = None  # steps since the last one; None before the first
+        self.steps = 0  # taken in all
         self._pending: tuple[Step, Pass | None, bool] | None = None
 
     # -- schedule -------------------------------------------------------------------------------
@@ -126,7 +129,7 @@ class Engine:
         if not self.estimator.takes_snapshots:
             return False
         if self.since_snapshot is None:
-            return ahead == 0
+            return ahead == max(self.estimator.warmup - self.steps, 0)
         return self.moved or self._planned(ahead)
 
     def _planned(self, ahead: int = 0) -> bool:
@@ -171,6 +174,8 @@ class Engine:
     def regular(self, batch: Batch, key: Key) -> Outcome | None:
         """A sampled step; None asks for a snapshot in its place and leaves no trace."""
         step, run, stale, transfer = self.passes(batch, key)
+        if self.since_snapshot is None:
+            return self._plain(step, run, transfer)
         drift = _growth(self.forward_rule.drifted_norms(run), self.forward_rule.snapshot_norms)
         by_norm = self.estimator.restart == "norm"
         if by_norm and drift >= self.estimator.alpha:
@@ -189,6 +194,13 @@ class Engine:
         self._pending = (step, run, False)
         return Outcome(grads, float(run.loss.detach()), False, drift, transfer=transfer)
 
+    def _plain(self, step: Step, run: Pass, transfer: float) -> Outcome:
+        """A step without snapshots, or before the first."""
+        grads = backward(run)[0]
+        _check_finite(run.loss, grads)
+        self._pending = (step, run, False)
+        return Outcome(grads, float(run.loss.detach()), False, transfer=transfer)
+
     def passes(self, batch: Batch, key: Key) -> tuple[Step, Pass, Pass | None, float]:
         """A regular step's live pass, its stale one if there is one, and seconds of reading rows.
 
@@ -196,13 +208,16 @@ class Engine:
         """
         began = perf_counter()
         step = self._batch_step(batch, key)
+        live = dict(self.model.named_parameters())
+        if self.since_snapshot is None:
+            transfer = perf_counter() - began
+            return step, forward(step, live, plain_layer), None, transfer
         self.forward_rule.begin(step, self.previous, self.anchor)
         transfer = perf_counter() - began
         weights = self.gradient_rule.stale(self.previous, self.anchor)
         layer = self.forward_rule.layer
         stale = None if weights is None else forward(step, weights, layer)
-        run = forward(step, dict(self.model.named_parameters()), layer)
-        return step, run, stale, transfer
+        return step, forward(step, live, layer), stale, transfer
 
     def whole_pass(self) -> Pass:
         """An exact pass over the whole graph at the current weights, which changes nothing."""
@@ -221,13 +236,15 @@ class Engine:
         assert self._pending is not None
         step, run, snapshot = self._pending
         self._pending = None
+        self.steps += 1
         if snapshot:
             self.snapshots += 1
             self.since_snapshot = 1
             return
         assert run is not None
-        if self.since_snapshot is not None:
-            self.since_snapshot += 1
+        if self.since_snapshot is None:
+            return
+        self.since_snapshot += 1
         self.forward_rule.commit(step, run)
         self.gradient_rule.commit(step)
 
@@ -243,7 +260,7 @@ class Engine:
         return Step(
             self.model,
             self.task,
-            [self._first] + [self._whole] * (self.model.depth - 1),
+            [self._first_of_all] + [self._whole] * (self.model.depth - 1),
             [everyone] * self.model.depth,
             self.features.all(),
             torch.full((len(train),), 1.0 / len(train)),

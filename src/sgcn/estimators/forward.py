@@ -138,11 +138,13 @@ class _Corrected(_History):
         self.reference: dict[int, Tensor] = {}
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
+        if weights is self.old_weights and self._knows(step, level):
+            return self.old[level].detach().requires_grad_()
         out = plain_layer(step, weights, level, h)
         valid = self.valid[level]
         exact = step.operators[level].precomputed
         if exact and not self.moves and valid is None:
-            return out  # and the table has what the old weights make of these rows
+            return out
         if weights is self.old_weights and level not in self.reference:
             self.reference[level] = out.detach()
         if level not in self.reference:
@@ -165,6 +167,22 @@ class _Corrected(_History):
             change = distance(z.detach(), self.old[level])
             self._moves[level] = change / size if size > 0 else 0.0
         return z if valid is None else torch.where(valid, z, out)
+
+
+    def _knows(self, step: Step, level: int) -> bool:
+        """Whether the table has what the old weights make of these rows, and nobody asks how.
+
+        The gradient by the parameters of a linear first layer is formed once, in the live pass.
+        """
+        table = self.tables[level]
+        return (
+            level == 0
+            and not self.moves
+            and step.operators[level].precomputed
+            and getattr(step.model.layers[level], "linear", False)
+            and table.valid is None
+            and table.dtype == torch.float32
+        )
 
 
 class Recursive(_Corrected):
