@@ -10,12 +10,13 @@ import torch
 
 from sgcn import cli, fit
 from sgcn.bench import convergence, convergence_peers, convergence_runs
-from sgcn.bench.convergence_runs import Enough, Spec, Watch, fresh_model
+from sgcn.bench.convergence_runs import Contestant, Enough, Spec, Watch, fresh_model
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.errors import SgcnError
 from sgcn.events import Memory, StepEvent
 from sgcn.inference import predict
 from sgcn.rows import Features
+from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
 
 PYG = pytest.mark.skipif(
@@ -203,6 +204,39 @@ def test_medians_and_ratios():
     assert not [key for key in ratios if key.startswith("g/pyg-full")]
 
 
+def test_the_parts_of_a_name():
+    who = Contestant.of("anchored++/neighbor:2+pre+avg")
+    assert (who.name, who.sampler, who.pre, who.averaged) == (
+        "anchored++", make_sampler("neighbor", sizes=2), True, True,
+    )  # fmt: skip
+    who = Contestant.of("sgcn++/ladies")
+    assert (who.name, who.sampler, who.pre, who.averaged) == (
+        "sgcn++", make_sampler("ladies"), False, False,
+    )  # fmt: skip
+    assert Contestant.of("pyg-minibatch+avg").averaged
+    assert spec(contestant="pyg-full+avg").whole
+
+
+@pytest.mark.parametrize("name", ["sgcn/neighbor", "sgcn/neighbor+avg"])
+def test_the_average_is_scored(small, name, monkeypatch):
+    model = fresh_model(spec(), small)
+    watch, seen = Watch(spec(name), model, small), []
+
+    def look(model, graph, features):
+        seen.append(model.head.bias[0].item())
+        return predict(model, graph, features)
+
+    monkeypatch.setattr(convergence_runs, "predict", look)
+    with torch.no_grad():
+        watch()  # before the first step
+        first = model.head.bias[0].item()
+        model.head.bias.fill_(1.0)
+    watch()
+    watch.look()
+    assert seen == [pytest.approx(0.9 + 0.1 * first if name.endswith("+avg") else 1.0)]
+    assert model.head.bias[0] == 1.0
+
+
 def test_default_contestants():
     """The text of --help, which must not load the samplers, names what takes part."""
     from sgcn.commands import bench_convergence
@@ -261,6 +295,9 @@ def test_a_contest_is_held_and_resumed(tmp_path, capsys, monkeypatch):
         (["--only", "pyg-ful"], "did you mean 'pyg-full'"),
         (["--only", "anchored"], "as in anchored/neighbor"),
         (["--only", "anchord/neighbor"], "did you mean 'anchored'"),
+        (["--only", "anchored/neighbor+avg+pre"], "as in anchored++/neighbor:2+pre+avg"),
+        (["--only", "anchored/neighbor:0"], "sizes is 0, expected"),
+        (["--only", "anchored/neighbor+per"], "expected one of exact, neighbor"),
         (["--data", "debain"], "did you mean 'debian'"),
     ],
 )

@@ -12,31 +12,57 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from time import perf_counter, process_time
 from typing import Any
 
 import torch
 
+from sgcn.averaging import WeightAverage
 from sgcn.bench.process import answer, forget_peak, peak_mb
 from sgcn.data.source import open_data
 from sgcn.errors import SgcnError
-from sgcn.estimators import make_estimator
+from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.graph import Graph
 from sgcn.inference import predict
 from sgcn.nn import Model, make_model
+from sgcn.options import parse_value
 from sgcn.rows import Features
+from sgcn.samplers import Sampler, make_sampler
 from sgcn.task import Task, split_nodes
 from sgcn.training import fit
 
-#: A look at the scores is due after this share of the time so far, and never costs more than half.
-_LOOK = 0.04
+#: A look at the scores is due after this share of the time so far, or of the last look's time.
+_LOOK, _REST = 0.04, 0.25
 #: After the target a run goes on for this share of its time, so that the curve shows it.
 _SLACK = 0.25
 #: A run has settled if the last part of its time raised the best F1 by less than this.
 _SETTLED, _LAST = 0.001, 0.4
 _LEAST_STEPS = {True: 300, False: 1000}  # on the whole graph, on batches: before it may settle
 _REHEARSAL = 3
+AVERAGE = 0.98  # decay of the moving average of weights, the default of `fit`
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A name taken apart: pyg-full, pyg-minibatch, full or ESTIMATOR/SAMPLER[:SIZE][+pre][+avg]."""
+
+    name: str
+    sampler: Sampler
+    pre: bool  # P X is computed once
+    averaged: bool  # the moving average of the weights is scored
+
+    @staticmethod
+    def of(text: str) -> Contestant:
+        name, *more = text.split("+avg")[0].split("+pre")
+        estimator, _, drawn = name.partition("/")
+        sampler, _, size = drawn.partition(":")
+        options = {"sizes": parse_value(size)} if size else {}
+        return Contestant(
+            estimator, make_sampler(sampler or "neighbor", **options), bool(more), "+avg" in text
+        )
 
 
 @dataclass(frozen=True)
@@ -55,6 +81,10 @@ class Spec:
     threads: int
     clock: str
 
+    @cached_property
+    def who(self) -> Contestant:
+        return Contestant.of(self.contestant)
+
     @property
     def pyg(self) -> bool:
         return self.contestant.startswith("pyg-")
@@ -62,7 +92,7 @@ class Spec:
     @property
     def whole(self) -> bool:
         """Whether every step is a pass over the whole graph."""
-        return self.contestant in ("full", "pyg-full")
+        return self.who.name in ("full", "pyg-full")
 
 
 class Enough(Exception):  # noqa: N818 - no error: a run ends with it
@@ -91,9 +121,12 @@ class Watch:
         self.features = Features.of(self.graph.x)
         self.looked = self.look_seconds = 0.0
         self.first_look = 3 if self.spec.whole else (self.spec.gap or 10) + 2
+        self.average = WeightAverage(self.model, AVERAGE) if self.spec.who.averaged else None
         self._began = perf_counter(), process_time()
 
     def __call__(self, *_: Any) -> None:
+        if self.average is not None and self.steps:
+            self.average.update()
         wall, cpu = self._began
         self.seconds["wall"] += perf_counter() - wall
         self.seconds["cpu"] += process_time() - cpu
@@ -107,7 +140,7 @@ class Watch:
 
     def _decide(self) -> None:
         over = self.now >= self.spec.limit
-        wait = max(_LOOK * self.now, self.look_seconds)
+        wait = max(_LOOK * self.now, _REST * self.look_seconds)
         if self.steps < self.first_look or not (over or self.now - self.looked >= wait):
             return
         self.look()
@@ -128,7 +161,8 @@ class Watch:
         if not self.curve:
             self.peak_mb = peak_mb()
         began = perf_counter()
-        logits = predict(self.model, self.graph, self.features)
+        with nullcontext() if self.average is None else self.average.swapped():
+            logits = predict(self.model, self.graph, self.features)
         if not bool(torch.isfinite(logits).all()):
             raise SgcnError("the outputs are not finite: training blew up")
         validation, test = (
@@ -234,18 +268,16 @@ def _train(
 
 def _ours(spec: Spec, graph: Graph, model: Model, watch: Watch | _Rehearsal) -> None:
     """As `sgcn train` does it, but sampling stands in line: one thread is one thread."""
-    rest, early = _without(spec.contestant, "+pre")
-    name, _, sampler = rest.partition("/")
+    who = spec.who
     options = {} if spec.gap is None else {"gap": spec.gap}
+    if "warmup" in ESTIMATORS[who.name]:  # as long as the gap, which it stands for
+        options["warmup"] = options["gap"]
     fit(
-        model, graph, sampler=sampler or "neighbor", estimator=make_estimator(name, **options),
-        lr=spec.lr, epochs=sys.maxsize >> 16, batch_size=spec.batch_size, preaggregate=early,
+        model, graph, sampler=who.sampler, estimator=make_estimator(who.name, **options),
+        lr=spec.lr, epochs=sys.maxsize >> 16, batch_size=spec.batch_size, preaggregate=who.pre,
+        average=0.0,  # the watch has its own, the same for all contestants
         evaluate_every=sys.maxsize, seed=spec.seed, threads=0, callbacks=[watch],
     )  # fmt: skip
-
-
-def _without(text: str, end: str) -> tuple[str, bool]:
-    return text.removesuffix(end), text.endswith(end)
 
 
 def _answer(order: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from pathlib import Path
 _DEFAULT = (
     "pyg-full,pyg-minibatch,full,sgcn/exact,sgcn/neighbor,sgcn/vrgcn,sgcn/fastgcn,sgcn/ladies,"
     "sgcn/saint,sgcn/labor,sgcn/cluster,sgcn++/neighbor,sgcn++/ladies,anchored/neighbor,"
-    "anchored/ladies,anchored++/neighbor,sgcn/neighbor+pre,anchored++/neighbor+pre"
+    "anchored/ladies,anchored++/neighbor,sgcn/neighbor+pre,anchored++/neighbor+pre,"
+    "vrgcn/neighbor:1+pre,pyg-minibatch+avg,sgcn/neighbor+pre+avg,anchored++/neighbor:2+pre+avg,"
+    "vrgcn/neighbor:1+pre+avg"
 )
 
 
@@ -25,12 +27,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="a name, graph directory or .npz; default: %(default)s")  # fmt: skip
     parser.add_argument(
         "--only", default=_DEFAULT, metavar="RUN[,..]",
-        help="pyg-full, pyg-minibatch, full, ESTIMATOR/SAMPLER; +pre: P X is computed once; "
-        "full always runs, it sets the target; default: %(default)s",
+        help="pyg-full, pyg-minibatch, full, ESTIMATOR/SAMPLER[:SIZE]; +pre: P X is computed once; "
+        "+avg: the moving average of the weights is scored; full always runs, it sets the target; "
+        "default: %(default)s",
     )  # fmt: skip
     for name, default, help in (
         ("--lr", "0.01,0.03", "learning rates of the grid"),
-        ("--gap", "10,30", "gaps K of the grid"),
+        ("--gap", "10,30,100", "gaps K of the grid"),
     ):
         parser.add_argument(
             name, default=default, metavar="X[,..]", help=f"{help}; default: %(default)s"
