@@ -94,6 +94,7 @@ def test_the_configuration_comes_back(finished, data):
     config = make_config(values)
     assert config.to_toml() == (finished / "config.toml").read_text()
     assert values["model"]["widths"] == 8
+    assert values["training"]["preaggregate"] is True  # what was decided, not "none"
     assert values["model"]["layer"] == "mean"  # what auto stood for
     assert values["estimator"]["snapshot_nodes"] == "none"
     assert config.estimator.snapshot_nodes is None

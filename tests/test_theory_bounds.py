@@ -18,7 +18,7 @@ from learning import CLASSES, FEATURES, labelled, make_engine, small_model
 from sgcn import Graph, SgcnError, make_model
 from sgcn.analysis import GradientProbe, appendix, bounds
 from sgcn.analysis.bounds import SMOOTH, Constants, Distances, Norms
-from sgcn.analysis.network import Network, refusal, steepest
+from sgcn.analysis.network import Network, steepest
 from sgcn.cli import main
 from sgcn.nn import ACTIVATIONS
 from sgcn.task import Task
@@ -387,7 +387,6 @@ def test_models_that_are_not_covered(case):
 
 def test_other_refusals(monkeypatch):
     model, graph = smooth_model(), labelled()
-    assert "preaggregate" in refusal(model, preaggregate=True)
     for wrong in ({"steps": 0}, {"steps": 1.5}, {"error": 0.0}, {"error": math.inf}, {"draws": 3}):
         with pytest.raises(SgcnError, match="expected a"):
             appendix.measure(model, graph, SMALL["neighbor"], **FEW | wrong)

@@ -19,6 +19,8 @@ from helpers import SMALL
 from learning import bits, drive, early, labelled, make_engine, small_model
 from sgcn import SAMPLERS, Graph, Key, SgcnError, fit, make_model, make_sampler
 from sgcn.estimators import ESTIMATORS, make_estimator
+from sgcn.estimators import engine as engines
+from sgcn.estimators.engine import can_preaggregate
 from sgcn.events import EpochEvent, Memory, ScoreEvent, StepEvent
 from sgcn.inference import predict
 from sgcn.rows import Features
@@ -104,7 +106,9 @@ def test_seeds_differ():
 @pytest.mark.parametrize("best_by", ["f1_micro", "loss"])
 def test_the_best_weights_are_kept(best_by, estimator):
     """A learning rate that overshoots: the last weights are not the best."""
-    model, result, events = trained(estimator, best_by=best_by, epochs=12, lr=0.2, average=0.0)
+    model, result, events = trained(
+        estimator, best_by=best_by, epochs=12, lr=0.2, average=0.0, preaggregate=False
+    )
     told = of_kind(events, ScoreEvent)
     sign = 1.0 if best_by == "f1_micro" else -1.0
     scores = [sign * event.validation[best_by] for event in told]
@@ -203,6 +207,25 @@ def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
     table = engine.forward_rule.tables[-1]
     assert engine._top is None or torch.equal(table.read(torch.from_numpy(engine._top)), table.data)
     assert make_engine(GRAPH, "anchored", sampler).snapshot().scored is None
+
+
+# -- P X, once ----------------------------------------------------------------------------------
+
+
+def test_sums_of_features_are_computed_once_where_they_can_be(monkeypatch):
+    for kind, depth, dropout, wanted in (
+        ("mean", 2, 0.0, True), ("concat", 3, 0.0, True), ("gin", 2, 0.0, True),
+        ("mean", 1, 0.0, False), ("mean", 2, 0.5, False), ("attention", 2, 0.0, False),
+        ("residual", 2, 0.0, False),
+    ):  # fmt: skip
+        assert can_preaggregate(small_model(kind, depth, dropout=dropout), GRAPH) == wanted
+    seen = []
+    for choice in (None, True, False):
+        trained("sgcn", preaggregate=choice, callbacks=[lambda engine, *_: seen.append(engine)])
+    assert {engine.sampled_depth for engine in seen[: len(seen) // 3]} == {1}
+    assert seen[-1].sampled_depth == 2
+    monkeypatch.setattr(engines, "physical_memory", lambda: GRAPH.x.nbytes * 4 - 1)
+    assert not can_preaggregate(small_model(), GRAPH)
 
 
 # -- the average of weights ---------------------------------------------------------------------

@@ -79,7 +79,9 @@ class TrainingOptions(Options):
     seed: int = option(0, whole(0), "of weights, batches and samples")
     threads: int = option(1, whole(0), "threads that sample ahead")
     inductive: bool = option(False, flag(), "train on the graph of the training nodes alone")
-    preaggregate: bool = option(False, flag(), "compute P X once; layer 1 needs no sampling")
+    preaggregate: bool | None = option(
+        None, optional(flag()), "compute P X once: layer 1 needs no sampling; none: if it can be"
+    )
     average: float = option(
         0.98, share(), "decay of the moving average of weights that is scored and kept; 0: none"
     )

@@ -21,6 +21,7 @@ from sgcn.checkpoint import write_tensors, write_text
 from sgcn.config import Config, make_config, read_toml
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
+from sgcn.estimators.engine import can_preaggregate
 from sgcn.events import JsonLines, ProbeEvent, Progress, Sink, to_json
 from sgcn.graph import Graph
 from sgcn.nn import Model, make_model
@@ -77,7 +78,7 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
 
 def rehearse(config: Config, graph: Graph, model: Model) -> None:
     """Run ``model`` on the sample of one node: what does not fit shows before any work is done."""
-    early = config.training.preaggregate
+    early = bool(config.training.preaggregate)
     if model.depth - early < 1:
         raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
     # Subgraphs fit any depth and hold their own rows; a small sample stands in for a big one.
@@ -109,6 +110,9 @@ def train(
     if not resume:
         check_place(out, force=force)
     config, graph, model = prepare(config)
+    if config.training.preaggregate is None:
+        early = can_preaggregate(model, graph)
+        config = replace(config, training=replace(config.training, preaggregate=early))
     rehearse(config, graph, model)
     home = next(path for path in (out, *out.absolute().parents) if path.exists())
     weights = sum(p.numel() for p in model.parameters())

@@ -23,7 +23,7 @@ from sgcn.averaging import WeightAverage
 from sgcn.checkpoint import load_state, pack_optimizer, save_state, unpack_optimizer
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator, make_estimator
-from sgcn.estimators.engine import Engine, Outcome
+from sgcn.estimators.engine import Engine, Outcome, can_preaggregate
 from sgcn.events import EpochEvent, Event, JsonLines, ScoreEvent, Sink, StepEvent
 from sgcn.graph import Graph
 from sgcn.inference import predict
@@ -70,7 +70,7 @@ def fit(
     batch_size: int = 512,
     batches_per_epoch: int | None = None,
     inductive: bool = False,
-    preaggregate: bool = False,
+    preaggregate: bool | None = None,
     average: float = 0.98,
     evaluate_every: int = 1,
     best_by: str = "f1_micro",
@@ -85,11 +85,13 @@ def fit(
     """Train ``model`` on ``graph``, keep the weights that validate best, and score them.
 
     ``epochs`` passes over the training nodes (or ``batches_per_epoch`` batches each). With
-    ``average`` above 0 it is a moving average of the weights that is scored and kept. With
+    ``average`` above 0 it is a moving average of the weights that is scored and kept. P X is
+    computed once with ``preaggregate``, by default if the first layer and memory allow it. With
     ``inductive`` the training graph is that of the training nodes alone. With ``state`` a folder
     there, training can be killed at any moment: the same call goes on bit by bit.
     """
     _check_counts(epochs=epochs, evaluate_every=evaluate_every, patience=patience)
+    preaggregate = can_preaggregate(model, graph) if preaggregate is None else preaggregate
     with ExitStack() as stack:
         for sink in sinks:
             stack.callback(sink.close)

@@ -28,7 +28,7 @@ Input = Any  # H of a layer: a tensor, or a Matrix for features that are sparse
 _STEP, _ROUNDS = 1e-4, 4  # of the search for the steepest direction
 
 
-def refusal(model: Model, *, preaggregate: bool = False) -> str | None:
+def refusal(model: Model) -> str | None:
     """Why the appendix does not cover ``model``; None if it does."""
     expected = "expected mean layers without bias, a smooth activation and no dropout"
     for layer in model.layers:
@@ -46,8 +46,6 @@ def refusal(model: Model, *, preaggregate: bool = False) -> str | None:
         return f"dropout is {model.dropout}, {expected}: set model.dropout=0"
     if not isinstance(model.head, (nn.Identity, nn.Linear)):
         return f"the head is a {type(model.head).__name__}, expected a dense layer or none"
-    if preaggregate:
-        return "preaggregate takes layer 1 out of sampling, expected all layers sampled"
     return None
 
 

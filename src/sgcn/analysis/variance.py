@@ -61,7 +61,7 @@ def _result(
             copy.deepcopy(fresh), graph, sampler=config.sampler, estimator=config.estimator,
             optimizer=lambda parameters: optimizer_of(config, parameters),
             epochs=epochs, batches_per_epoch=batches, batch_size=options.batch_size,
-            inductive=options.inductive, preaggregate=options.preaggregate,
+            inductive=options.inductive, preaggregate=bool(options.preaggregate),
             evaluate_every=epochs, seed=options.seed, threads=options.threads,
             sinks=sinks, callbacks=[probe],
         )  # fmt: skip

@@ -129,7 +129,7 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
                 f"the weights of {trained} do not fit the model, expected its own: leave out --set "
                 "for model and data"
             ) from None
-    why = refusal(model, preaggregate=config.training.preaggregate)
+    why = refusal(model)
     return config, graph, model if why is None else None, why
 
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Batch, Block, Int32
+from sgcn.buffers import physical_memory
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator
 from sgcn.estimators.forward import FORWARD_RULES
@@ -50,6 +51,17 @@ from sgcn.task import Task
 
 _NEARLY_ALL = 0.9  # of the nodes: to leave out the others would not pay
 _POOL = 1 << 34  # layer number of the stream that draws large-batch snapshots
+
+
+def can_preaggregate(model: Model, graph: Graph) -> bool:
+    """Whether P X computed once may stand for the sums of the first layer, and fits in memory.
+
+    Under dropout it would be another model: P X knows no mask.
+    """
+    if graph.x is None or model.depth < 2 or model.dropout > 0:
+        return False
+    summed = getattr(model.layers[0], "sums", False)
+    return summed and 4 * 4 * len(graph) * graph.x.shape[1] <= physical_memory()
 
 
 @dataclass(eq=False)

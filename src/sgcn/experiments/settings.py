@@ -59,6 +59,7 @@ def case(
             "epochs": epochs or plan.epochs,
             "batches_per_epoch": BATCHES,
             "batch_size": batch_size or (2048 if sampler == "saint" else 512),
+            "preaggregate": False,
             "average": 0.0,
         },
     }

@@ -57,6 +57,8 @@ class GraphConv(nn.Module):
     lazy = True
     #: Z is linear in h for given parameters, and in the parameters for a given h.
     linear = True
+    #: Of its neighbours' features it reads their sum M h alone, which may be computed beforehand.
+    sums = True
 
     def __init__(
         self, d_in: int, d_out: int, aggregation: str = "mean", *, bias: bool = True
@@ -134,6 +136,7 @@ class Isomorphism(nn.Module):
     """GIN: z = MLP((1 + eps) h_dst + M h), the propagation matrix in place of the plain sum."""
 
     lazy = False
+    sums = True
 
     def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
         super().__init__()
