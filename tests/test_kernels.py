@@ -115,6 +115,17 @@ def test_neighbor_block(graph, data, size, stream):
     assert not mark.any()
 
 
+@given(graphs(), data)
+def test_exact_block(graph, data):
+    rows, position, p = some_nodes(data.draw, graph), positions(graph), graph.propagation
+    indptr = blocks.row_pointers(p, rows)
+    assert_same([indptr], [reference.row_pointers(p, rows)])
+    indices, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    src = blocks.exact_block(p, rows, indptr, indices, weights, position)
+    assert_same((indptr, indices, weights, src), reference.exact_block(p, rows))
+    assert (position == -1).all()
+
+
 @given(graphs(), data, sizes, streams)
 def test_labor_block(graph, data, size, stream):
     rows, position, p = some_nodes(data.draw, graph), positions(graph), graph.propagation

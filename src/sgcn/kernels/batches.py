@@ -16,12 +16,14 @@ import numpy as np
 from numba import njit
 
 from sgcn.kernels.blocks import (
+    exact_block,
     labor_block,
     ladies_block,
     law_block,
     neighbor_block,
     rescale_rows,
     restricted_block,
+    row_pointers,
     unique_counts,
 )
 from sgcn.kernels.random import permutation
@@ -69,7 +71,10 @@ def vrgcn_batch(
     rows, shares, drawn = neighbor_batch(p, seeds, sizes, streams, target, position, mark)
     above, exact = rows, []
     for layer in range(len(sizes)):
-        exact.append(_neighbor(p, above, len(mark), streams[layer], target[:0], position, mark))
+        indptr = row_pointers(p, above)
+        indices, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+        src = exact_block(p, above, indptr, indices, weights, position)
+        exact.append((indptr, indices, weights, src, np.arange(len(above)).astype(np.int32)))
         above = drawn[layer][3]
     return rows, shares, drawn, exact
 

@@ -131,6 +131,58 @@ def neighbor_block(p: Any, rows: Any, size: int, stream: Any, position: Any, mar
 
 
 @njit(nogil=True, cache=True)
+def row_pointers(p: Any, rows: Any) -> Any:
+    """Where the entries of every row begin in P[rows, :]."""
+    own = 1 if p.loops else 0
+    indptr = np.empty(len(rows) + 1, np.int64)
+    indptr[0] = 0
+    for k in range(len(rows)):
+        if k + AHEAD < len(rows):
+            prefetch(p.indptr, rows[k + AHEAD])
+        indptr[k + 1] = indptr[k] + p.indptr[rows[k] + 1] - p.indptr[rows[k]] + own
+    return indptr
+
+
+@njit(nogil=True, cache=True)
+def exact_block(p: Any, rows: Any, indptr: Any, indices: Any, weights: Any, position: Any) -> Any:
+    """P[rows, :] into ``indices`` and ``weights``, in one pass; the sources, as in `_local_ids`."""
+    n, entries = len(rows), len(p.indices)
+    src = np.empty(min(n + len(indices), len(p.row)) + 1, np.int32)
+    for k in range(n):
+        position[rows[k]] = k
+        src[k] = rows[k]
+    count = n
+    weighted = len(p.values) > 0
+    for k in range(n):
+        if k + AHEAD < n:
+            _prefetch_row(p, rows[k + AHEAD])
+        i = rows[k]
+        out = index(indptr[k])
+        scale = p.row[i]
+        if p.loops:
+            indices[out] = k
+            weights[out] = scale * p.col[i]
+            out += index(1)
+        for e in range(p.indptr[i], p.indptr[i + 1]):
+            if e + AHEAD < entries:
+                prefetch(position, p.indices[e + AHEAD])
+                prefetch(p.col, p.indices[e + AHEAD])
+            j = index(p.indices[e])
+            place = position[j]
+            new = place < 0
+            place = np.int32(count) if new else place
+            src[index(count)] = p.indices[e]
+            position[j] = place
+            count += new
+            indices[out] = place
+            weights[out] = (scale * p.values[e] if weighted else scale) * p.col[j]
+            out += index(1)
+    for k in range(count):
+        position[index(src[k])] = -1
+    return src[:count].copy()
+
+
+@njit(nogil=True, cache=True)
 def labor_block(p: Any, rows: Any, size: int, stream: Any, position: Any) -> Any:
     """LABOR-0: node j has one random number for all rows; row i keeps it if u_j < size / deg(i)."""
     n = len(rows)

@@ -145,6 +145,14 @@ def neighbor_block(
     return _block(rows, kept)
 
 
+def row_pointers(p: Propagation, rows: Array) -> Array:
+    return exact_block(p, rows)[0]
+
+
+def exact_block(p: Propagation, rows: Array) -> tuple[Array, Array, Array, Array]:
+    return neighbor_block(p, rows, len(p.row), 0)
+
+
 def _floyd(n: int, size: int, stream: int, counter: int) -> list[int]:
     """``size`` distinct numbers below n (Floyd's algorithm)."""
     picks: list[int] = []

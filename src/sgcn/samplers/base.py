@@ -201,10 +201,12 @@ def marks(graph: Graph) -> Any:
 
 def exact_block(graph: Graph, rows: Int32) -> Block:
     """P[rows, :], rows first among the sources."""
-    mark = marks(graph)
-    indptr, indices, weights, src = kernels.neighbor_block(
-        graph.propagation, rows, len(mark), np.uint64(0), scratch.position(graph), mark
-    )
+    p = graph.propagation
+    indptr = kernels.row_pointers(p, rows)
+    # NumPy's own memory: a large array has large pages, and a fault for each of them.
+    indices = np.empty(indptr[-1], np.int32)
+    weights = np.empty(indptr[-1], np.float32)
+    src = kernels.exact_block(p, rows, indptr, indices, weights, scratch.position(graph))
     return Block(indptr, indices, weights, src, rows, np.arange(len(rows), dtype=np.int32))
 
 
