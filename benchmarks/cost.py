@@ -1,6 +1,7 @@
 """What a step costs: regular ones against plain ones, snapshots against full-batch steps, memory.
 
     python benchmarks/cost.py debian flickr-like --sampler neighbor ladies
+    python benchmarks/cost.py debian flickr-like --pre
     python benchmarks/cost.py flickr-like --memory
 
 Times are medians of CPU milliseconds, one thread, the estimators taking turns on the same batches;
@@ -30,11 +31,12 @@ from sgcn.samplers import make_sampler
 from sgcn.task import Task, split_nodes
 
 
-def engine_of(graph, sampler, estimator: str, width: int, **options) -> Engine:
+def engine_of(graph, sampler, estimator: str, width: int, *, pre=False, **options) -> Engine:
     task = Task.of(graph)
     model = make_model(graph.x.shape[1], task.classes, widths=width)
+    rule = make_estimator(estimator, **{"warmup": 0} | options)
     train = split_nodes(graph, 0)
-    return Engine(make_estimator(estimator, **options), model, graph, task, train, sampler)
+    return Engine(rule, model, graph, task, train, sampler, preaggregate=pre)
 
 
 def finish(engine: Engine, outcome) -> None:
@@ -46,10 +48,10 @@ def finish(engine: Engine, outcome) -> None:
     engine.commit()
 
 
-def times(graph, sampler_name: str, width: int, rounds: int) -> dict[str, float]:
+def times(graph, sampler_name: str, width: int, rounds: int, pre: bool) -> dict[str, float]:
     sampler = make_sampler(sampler_name)
     names = [name for name in ESTIMATORS if name != "full"]
-    engines = {name: engine_of(graph, sampler, name, width, gap=10**9, restart="none")
+    engines = {name: engine_of(graph, sampler, name, width, pre=pre, gap=10**9, restart="none")
                for name in names}  # fmt: skip
     loader = Loader(graph, engines["sgcn"].train, sampler)
     seen: dict[str, list[float]] = {name: [] for name in names}
@@ -66,11 +68,11 @@ def times(graph, sampler_name: str, width: int, rounds: int) -> dict[str, float]
     return {name: 1e3 * statistics.median(values[1:]) for name, values in seen.items()}
 
 
-def snapshot_times(graph, sampler_name: str, width: int) -> tuple[float, float]:
+def snapshot_times(graph, sampler_name: str, width: int, pre: bool) -> tuple[float, float]:
     """Of a snapshot between regular steps, and of a full-batch step; no other tables around."""
     sampler = make_sampler(sampler_name)
-    ours = engine_of(graph, sampler, "sgcn++", width, gap=10**9, restart="none")
-    full = engine_of(graph, sampler, "full", width)
+    ours = engine_of(graph, sampler, "sgcn++", width, pre=pre, gap=10**9, restart="none")
+    full = engine_of(graph, sampler, "full", width, pre=pre)
     loader = Loader(graph, full.train, sampler)
     seen: list[list[float]] = [[], []]
     finish(ours, ours.snapshot())
@@ -104,6 +106,7 @@ def main() -> None:
     parser.add_argument("--sampler", nargs="+", default=["neighbor"])
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--pre", action="store_true", help="P X is computed once")
     parser.add_argument("--memory", action="store_true", help="peak memory of full and sgcn++")
     parser.add_argument("--peak", metavar="ESTIMATOR", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -124,8 +127,8 @@ def main() -> None:
             continue
         graph = open_data(data)
         for sampler in args.sampler:
-            snapshot, full = snapshot_times(graph, sampler, args.width)
-            ms = times(graph, sampler, args.width, args.rounds)
+            snapshot, full = snapshot_times(graph, sampler, args.width, args.pre)
+            ms = times(graph, sampler, args.width, args.rounds, args.pre)
             plain = ms["sgcn"]
             print(f"{data}, {sampler}: snapshot {snapshot:.0f} ms, full-batch step "
                   f"{full:.0f} ms, {snapshot / full:.2f}x")  # fmt: skip

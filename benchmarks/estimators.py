@@ -49,7 +49,7 @@ def run(
     task, train = Task.of(graph), split_nodes(graph, 0)
     model = make_model(graph.x.shape[1], task.classes, widths=128, seed=seed, head=head)
     sampler = make_sampler(sampler_name, **OPTIONS.get(sampler_name, {}))
-    schedule = {} if estimator == "full" else {"gap": 10}
+    schedule = {} if estimator == "full" else {"gap": 10, "warmup": 0}
     rule = make_estimator(estimator, **schedule)
     engine = Engine(rule, model, graph, task, train, sampler, seed=seed)
     exact = Engine(make_estimator("full"), model, graph, task, train, sampler, seed=seed)
