@@ -410,6 +410,17 @@ def test_other_models(head, preaggregate, estimator):
     assert (found.layers[0].embedding.value < 1e-12) == preaggregate
 
 
+def test_before_the_first_snapshot():
+    """The errors are those of plain sampling, also with a rule that would keep D."""
+    made = make_estimator("sgcn++", layer_gradients=True, warmup=9)
+    errors = []
+    for estimator in (made, "sgcn"):
+        engine = make_engine(GRAPH, estimator, "neighbor")
+        list(drive(engine, 3))
+        errors.append(GradientProbe(probes=4).measure(engine, 12).total.mse.value)
+    assert errors[0] == errors[1] > 0
+
+
 def test_weights_that_blew_up():
     engine = ready("sgcn")
     with torch.no_grad():

@@ -207,6 +207,7 @@ def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
     table = engine.forward_rule.tables[-1]
     assert engine._top is None or torch.equal(table.read(torch.from_numpy(engine._top)), table.data)
     assert make_engine(GRAPH, "anchored", sampler).snapshot().scored is None
+    assert make_engine(GRAPH, "sgcn", sampler)._top is None  # it takes none
 
 
 # -- P X, once ----------------------------------------------------------------------------------
@@ -218,14 +219,21 @@ def test_sums_of_features_are_computed_once_where_they_can_be(monkeypatch):
         ("mean", 1, 0.0, False), ("mean", 2, 0.5, False), ("attention", 2, 0.0, False),
         ("residual", 2, 0.0, False),
     ):  # fmt: skip
-        assert can_preaggregate(small_model(kind, depth, dropout=dropout), GRAPH) == wanted
+        model = small_model(kind, depth, dropout=dropout)
+        assert can_preaggregate(model, GRAPH, SMALL["neighbor"]) == wanted
     seen = []
     for choice in (None, True, False):
         trained("sgcn", preaggregate=choice, callbacks=[lambda engine, *_: seen.append(engine)])
     assert {engine.sampled_depth for engine in seen[: len(seen) // 3]} == {1}
     assert seen[-1].sampled_depth == 2
     monkeypatch.setattr(engines, "physical_memory", lambda: GRAPH.x.nbytes * 4 - 1)
-    assert not can_preaggregate(small_model(), GRAPH)
+    assert not can_preaggregate(small_model(), GRAPH, SMALL["neighbor"])
+
+
+def test_a_size_for_every_layer_has_every_layer_sampled():
+    sampler, seen = make_sampler("neighbor", sizes=(3, 2)), []
+    trained("anchored", sampler, callbacks=[lambda engine, *_: seen.append(engine.sampled_depth)])
+    assert set(seen) == {2}
 
 
 # -- the average of weights ---------------------------------------------------------------------
@@ -259,6 +267,14 @@ def test_training_goes_on_from_the_weights_and_not_from_their_average():
         for average in (0.5, 0.9)
     ]
     assert losses[0] == losses[1]
+
+
+def test_a_checkpoint_without_an_average(tmp_path):
+    """Of a run that kept none: one sentence, before any step."""
+    options = {"state": tmp_path, "checkpoint_seconds": 0.0}
+    trained("sgcn", average=0.0, **options)
+    with pytest.raises(SgcnError, match=r"does not fit this model.*average"):
+        trained("sgcn", epochs=9, **options)
 
 
 @pytest.mark.parametrize("average", [-0.1, 1.0])

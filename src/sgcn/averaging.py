@@ -42,6 +42,7 @@ class WeightAverage:
         for name, parameter in self.model.named_parameters():
             parameter.data, self.weights[name] = self.weights[name], parameter.data
 
-    def load(self, weights: dict[str, Tensor], steps: int) -> None:
-        """Go on from what a checkpoint kept."""
-        self.weights, self.steps = weights, steps
+    def load(self, tensors: dict[str, Tensor], steps: int) -> None:
+        """Go on from what a checkpoint kept under ``average.NAME``; KeyError if it kept none."""
+        self.weights = {name: tensors[f"average.{name}"] for name in self.weights}
+        self.steps = steps

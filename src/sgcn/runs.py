@@ -111,7 +111,7 @@ def train(
         check_place(out, force=force)
     config, graph, model = prepare(config)
     if config.training.preaggregate is None:
-        early = can_preaggregate(model, graph)
+        early = can_preaggregate(model, graph, config.sampler)
         config = replace(config, training=replace(config.training, preaggregate=early))
     rehearse(config, graph, model)
     home = next(path for path in (out, *out.absolute().parents) if path.exists())

@@ -91,12 +91,14 @@ def fit(
     there, training can be killed at any moment: the same call goes on bit by bit.
     """
     _check_counts(epochs=epochs, evaluate_every=evaluate_every, patience=patience)
-    preaggregate = can_preaggregate(model, graph) if preaggregate is None else preaggregate
+    sampler = make_sampler(sampler) if isinstance(sampler, str) else sampler
+    if preaggregate is None:
+        preaggregate = can_preaggregate(model, graph, sampler)
     with ExitStack() as stack:
         for sink in sinks:
             stack.callback(sink.close)
         run = _Run(
-            model, graph, make_sampler(sampler) if isinstance(sampler, str) else sampler,
+            model, graph, sampler,
             make_estimator(estimator) if isinstance(estimator, str) else estimator,
             make_optimizer(optimizer, model, lr), batch_size, batches_per_epoch, inductive,
             preaggregate, average, best_by, check_seed(seed), threads, sinks, state,
@@ -361,15 +363,14 @@ class _Run:
             weights = {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}
             self.model.load_state_dict(weights)
             unpack_optimizer(self.optimizer, tensors, facts["optimizer"])
+            if self.average is not None:
+                self.average.load(tensors, facts["result"]["steps"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise SgcnError(
                 f"{self.state} does not fit this model, expected its own checkpoint: start again "
                 f"with another output directory ({str(error).splitlines()[0]})"
             ) from None
         self.best = {k[5:]: v for k, v in tensors.items() if k.startswith("best.")}
-        if self.average is not None:
-            weights = {k[8:]: v for k, v in tensors.items() if k.startswith("average.")}
-            self.average.load(weights, facts["result"]["steps"])
         self.epoch, self.step = facts["epoch"], facts["step"]
         self.engine.snapshots, self.engine.steps = facts["snapshots"], facts["result"]["steps"]
         self.losses = facts["losses"]

@@ -15,12 +15,13 @@ import torch
 
 from dense_paper import Paper, Sample
 from helpers import SMALL, dense_block, propagation_of
-from learning import distance, drive, labelled, make_engine, small_model
-from sgcn import Batch, make_sampler
+from learning import FEATURES, distance, drive, labelled, make_engine, small_model
+from sgcn import Batch, Model, make_sampler
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
 from sgcn.estimators.forward import FORWARD_RULES
 from sgcn.estimators.gradient import GRADIENT_RULES
+from sgcn.nn import GraphConv
 
 REGULAR = 5
 SAMPLERS = {
@@ -142,3 +143,25 @@ def test_a_slip_is_seen(slip):
 
     paper.regular = slipping
     assert max(errors(engine, paper)) > 1e-2
+
+
+class Turned(GraphConv):
+    """Multiplies before it sums: linear, and not a sum of its input."""
+
+    sums = False
+
+    def forward(self, block, h):
+        h = h if isinstance(h, torch.Tensor) else h.dense()
+        return block.aggregate(h @ self.weight)
+
+
+def test_vrgcn_sums_inputs_only_for_layers_that_do():
+    """A layer of one's own takes the three products of the formula, and finds the same."""
+    gradients = []
+    for kind in (GraphConv, Turned):
+        torch.manual_seed(0)
+        model = Model([kind(FEATURES, 6, bias=False), kind(6, 4, bias=False)])
+        estimator = make_estimator("vrgcn", gap=9, restart="none")
+        *_, last = drive(make_engine(labelled(), estimator, "neighbor", model), 4)
+        gradients.append(last.gradient)
+    assert distance(*gradients) < 1e-5

@@ -389,10 +389,11 @@ def _walk(setting: _Setting, name: str, gap: int, alpha: float, beta: float, rat
     estimator = make_estimator(
         name, gap=max(gap, 2), alpha=alpha, beta=beta, restart="norm", layer_gradients=doubly
     )
+    # All nodes are scored, so that the tables have all rows.
     engine = Engine(
         estimator, model, setting.graph, setting.task, setting.train, setting.sampler,
         seed=setting.seed, scored=np.arange(len(setting.graph), dtype=np.int32),
-    )  # fmt: skip; all nodes are scored, so that the tables have all rows
+    )  # fmt: skip
     stream = int(Key(setting.seed).stream(_WALK)) >> 1
     exact, move, errors = setting.exact, 0.0, [Mean(math.nan, math.nan)]
     weight_norm = setting.network.weight_norm

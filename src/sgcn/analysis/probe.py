@@ -143,7 +143,7 @@ class GradientProbe:
                 rows[draw] = (gradient[name] - wanted[name]).flatten()
             known = [h.index_select(0, ids) for h, ids in zip(truth, this.nodes, strict=True)]
             embeddings.append([_far(h, k) for h, k in zip(live.h, known, strict=True)])
-            if tables:  # they hold D of the whole loss
+            if tables and stale is not None:  # they hold D of the whole loss
                 flowing = dict(engine.gradient_rule._rows)
                 known = [d.index_select(0, ids) for d, ids in zip(whole, this.nodes, strict=False)]
                 errors = [_far(flowing[level], d) for level, d in enumerate(known)]

@@ -58,7 +58,8 @@ def _result(
     failed = None
     try:
         fit(
-            copy.deepcopy(fresh), graph, sampler=config.sampler, estimator=config.estimator,
+            copy.deepcopy(fresh), graph, sampler=config.sampler,
+            estimator=replace(config.estimator, warmup=0),  # corrections are what is measured
             optimizer=lambda parameters: optimizer_of(config, parameters),
             epochs=epochs, batches_per_epoch=batches, batch_size=options.batch_size,
             inductive=options.inductive, preaggregate=bool(options.preaggregate),

@@ -233,7 +233,8 @@ class Contest:
             return [self.chosen["full"]] if "full" in self.chosen else [Setting(self.lrs[0])]
         if name.startswith("pyg-") or name == "full":
             return [Setting(lr) for lr in self.lrs]
-        if not make_estimator(Contestant.of(name).name).takes_snapshots:
+        estimator = Contestant.of(name).name
+        if estimator == "vrgcn" or not make_estimator(estimator).takes_snapshots:
             return [Setting(lr) for lr in self.lrs]
         return [Setting(lr, gap) for lr in self.lrs for gap in self.gaps]
 

@@ -270,8 +270,10 @@ def _ours(spec: Spec, graph: Graph, model: Model, watch: Watch | _Rehearsal) -> 
     """As `sgcn train` does it, but sampling stands in line: one thread is one thread."""
     who = spec.who
     options = {} if spec.gap is None else {"gap": spec.gap}
-    if "warmup" in ESTIMATORS[who.name]:  # as long as the gap, which it stands for
-        options["warmup"] = options["gap"]
+    if isinstance(watch, _Rehearsal):
+        options["warmup"] = 0
+    elif "warmup" in ESTIMATORS[who.name] and spec.gap is not None:
+        options["warmup"] = spec.gap
     fit(
         model, graph, sampler=who.sampler, estimator=make_estimator(who.name, **options),
         lr=spec.lr, epochs=sys.maxsize >> 16, batch_size=spec.batch_size, preaggregate=who.pre,

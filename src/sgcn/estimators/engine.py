@@ -53,12 +53,15 @@ _NEARLY_ALL = 0.9  # of the nodes: to leave out the others would not pay
 _POOL = 1 << 34  # layer number of the stream that draws large-batch snapshots
 
 
-def can_preaggregate(model: Model, graph: Graph) -> bool:
+def can_preaggregate(model: Model, graph: Graph, sampler: Sampler) -> bool:
     """Whether P X computed once may stand for the sums of the first layer, and fits in memory.
 
-    Under dropout it would be another model: P X knows no mask.
+    Under dropout it would be another model: P X knows no mask. Who gives a size for every layer
+    wants every layer sampled.
     """
-    if graph.x is None or model.depth < 2 or model.dropout > 0:
+    sizes = getattr(sampler, "sizes", None)
+    told = isinstance(sizes, tuple) and len(sizes) == model.depth
+    if graph.x is None or model.depth < 2 or model.dropout > 0 or told:
         return False
     summed = getattr(model.layers[0], "sums", False)
     return summed and 4 * 4 * len(graph) * graph.x.shape[1] <= physical_memory()
@@ -105,8 +108,9 @@ class Engine:
         self._first: Operator = self._whole
         if preaggregate:
             self._first = Preaggregated(self._whole._times(self.features.all()), None)
-        # For all nodes P (X W) of a sparse X is cheaper than the dense (P X) W.
-        self._first_of_all = self._first if self.features.sparse is None else self._whole
+        # For all nodes P (X W) of a sparse X is cheaper than the dense (P X) W, if a layer can.
+        sparse = self.features.sparse is not None and getattr(model.layers[0], "lazy", False)
+        self._first_of_all = self._whole if sparse else self._first
         self.scored = scored
         self._top = self._needed_rows()
         if self._top is not None:
@@ -285,10 +289,10 @@ class Engine:
 
         Those with a loss and those that are scored. A subgraph sampler reads histories of others.
         """
-        reads_all = (
-            self.sampler.draws_nodes and FORWARD_RULES[self.estimator.forward].needs_snapshot
-        )
-        if self.estimator.snapshot_nodes is not None or self.model.depth < 2 or reads_all:
+        rule = FORWARD_RULES[self.estimator.forward]
+        reads_all = self.sampler.draws_nodes and rule.needs_snapshot and rule.keeps_top
+        exact = self.estimator.takes_snapshots and self.estimator.snapshot_nodes is None
+        if not exact or self.model.depth < 2 or reads_all:
             return None
         needed = np.zeros(len(self.graph), np.bool_)
         needed[self.train] = True

@@ -15,7 +15,7 @@ from sgcn.buffers import difference, distance, shifted
 from sgcn.estimators.passes import Pass, Step, Weights, plain_layer
 from sgcn.nn.layers import Input
 from sgcn.operators import Shifted
-from sgcn.rows import Rows, Table
+from sgcn.rows import Table
 
 
 class ForwardRule:
@@ -172,12 +172,14 @@ class _Corrected(_History):
     def _knows(self, step: Step, level: int) -> bool:
         """Whether the table has what the old weights make of these rows, and nobody asks how.
 
-        The gradient by the parameters of a linear first layer is formed once, in the live pass.
+        The gradient by the parameters of a linear first layer is formed once, in the live pass. The
+        table knows no dropout.
         """
         table = self.tables[level]
         return (
             level == 0
             and not self.moves
+            and step.dropout == 0.0
             and step.operators[level].precomputed
             and getattr(step.model.layers[level], "linear", False)
             and table.valid is None
@@ -231,17 +233,20 @@ class Vrgcn(_History):
         super().begin(step, previous, anchor)
         assert not isinstance(step.x, Tensor)
         (_, ids), *above = step.exact
-        self.wide: list[Rows] = [step.x.features.rows(ids)]
+        self.wide: list[Input | None] = [step.x.features.rows(ids)]
         self.covered: list[Tensor | None] = [None]  # rows all of whose neighbours have a history
         self.shifts: dict[int, Shifted] = {}
         for level, (operator, ids) in enumerate(above, start=1):
-            table = self.tables[level - 1]
-            self.wide.append(table.promise(ids))
-            if getattr(step.model.layers[level], "linear", False):
+            table, layer = self.tables[level - 1], step.model.layers[level]
+            linear = getattr(layer, "linear", False) and getattr(layer, "sums", False)
+            if linear and step.dropout == 0.0:  # one mask for two sums would be another formula
                 sampled = step.operators[level]
-                h_old = step.masked(level, self.h_old(level - 1))
-                base = difference(operator.aggregate(self.wide[level]), sampled.aggregate(h_old))
+                wide = operator.aggregate(table.promise(ids))
+                base = difference(wide, sampled.aggregate(self.h_old(level - 1)))
                 self.shifts[level] = Shifted(sampled, base)
+                self.wide.append(None)
+            else:
+                self.wide.append(table.read(ids))
             if table.valid is None:
                 self.covered.append(None)
             else:
@@ -249,17 +254,17 @@ class Vrgcn(_History):
                 self.covered.append(operator.aggregate(missing) == 0)
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
-        if level in self.shifts:
-            z = step.layer(level, weights, step.masked(level, h), self.shifts[level])
+        covered, wide = self.covered[level], self.wide[level]
+        if wide is None:
+            z = step.layer(level, weights, h, self.shifts[level])
         else:
-            z = step.layer(level, weights, self.wide[level], step.exact[level][0])
-        if level == 0:  # features are their own history: nothing is sampled
-            return z
-        covered = self.covered[level]
-        if level in self.shifts and covered is None:
+            z = step.layer(level, weights, wide, step.exact[level][0])
+            if level == 0:  # features are their own history: nothing is sampled
+                return z
+        if wide is None and covered is None:
             return z
         out = plain_layer(step, weights, level, h)
-        if level not in self.shifts:
+        if wide is not None:
             z = z + (out - plain_layer(step, weights, level, self.h_old(level - 1)))
         return z if covered is None else torch.where(covered, z, out)
 

@@ -57,7 +57,7 @@ class GraphConv(nn.Module):
     lazy = True
     #: Z is linear in h for given parameters, and in the parameters for a given h.
     linear = True
-    #: Of its neighbours' features it reads their sum M h alone, which may be computed beforehand.
+    #: Of its neighbours it reads M h alone, h its input as it is: the sum may come from elsewhere.
     sums = True
 
     def __init__(
