@@ -120,7 +120,7 @@ class Watch:
         self.parts = [torch.from_numpy(split_nodes(self.graph, part)).long() for part in (1, 2)]
         self.features = Features.of(self.graph.x)
         self.looked = self.look_seconds = 0.0
-        self.first_look = 3 if self.spec.whole else (self.spec.gap or 10) + 2
+        self.first_look = 3 if self.spec.whole else 12
         self.average = WeightAverage(self.model, AVERAGE) if self.spec.who.averaged else None
         self._began = perf_counter(), process_time()
 
@@ -197,6 +197,7 @@ def run(spec: Spec) -> dict[str, Any]:
     rehearsal = _Rehearsal()
     note = _train(spec, graph, fresh_model(spec, graph), rehearsal, None)
     ready = perf_counter()
+    rehearsed = 0.0 if spec.pyg else peak_mb()  # it took a snapshot, which may come late in a run
     forget_peak()
     model = fresh_model(spec, graph)
     watch = Watch(spec, model, graph)
@@ -213,7 +214,7 @@ def run(spec: Spec) -> dict[str, Any]:
         "test": watch.test if watch.curve else None,
         "steps": watch.steps,
         "seconds": watch.seconds,
-        "peak_mb": watch.peak_mb if watch.curve else peak_mb(),
+        "peak_mb": max(watch.peak_mb if watch.curve else peak_mb(), rehearsed),
         "total_seconds": perf_counter() - began - watch.evaluation,
         "load_seconds": loaded - began,
         "prepare_seconds": ready - loaded,
