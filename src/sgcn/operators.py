@@ -153,9 +153,8 @@ class Shifted(Operator):
         self.inner, self.base = inner, base
         self.shape, self.edges = inner.shape, inner.edges
 
-    @property  # read-only is enough here
-    def places(self) -> Tensor | None:  # type: ignore[override]
-        return self.inner.places
+    def own(self, h: Tensor | Rows) -> Tensor | Rows:
+        return self.inner.own(h)
 
     def keeps(self, h: Tensor | Rows) -> bool:
         """The base is a sum of inputs: products come after it."""
