@@ -11,7 +11,6 @@ import torch
 
 from learning import labelled, small_model
 from sgcn import Graph, SgcnError, fit
-from sgcn import rows as rows_module
 from sgcn.data import draft
 from sgcn.data.features import write_features
 from sgcn.inference import predict
@@ -139,8 +138,7 @@ def test_what_is_refused(change, options, message, tmp_path):
 # -- training from float16 -----------------------------------------------------------------------
 
 
-def test_rows_of_a_half_table(monkeypatch):
-    monkeypatch.setattr(rows_module, "_SLICE", 4)
+def test_rows_of_a_half_table():
     x = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float16)
     features = Features.of(x)
     assert features.dense is None

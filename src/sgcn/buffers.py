@@ -11,10 +11,13 @@ import threading
 import weakref
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from sgcn.kernels import dense
 
 
 def physical_memory() -> int:
@@ -111,20 +114,83 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(a, weight)
-        out = empty(len(a), weight.shape[1])
-        if bias is None:
-            return torch.mm(a, weight, out=out)
-        return torch.addmm(bias, a, weight, out=out)
+        out = multiply(a, weight)
+        return out if bias is None else out.add_(bias)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         a, weight = ctx.saved_tensors
         by_a, by_weight, by_bias = ctx.needs_input_grad
         return (
-            torch.mm(g, weight.T, out=empty(*a.shape)) if by_a else None,
-            a.T @ g if by_weight else None,
+            multiply(g, weight.T) if by_a else None,
+            multiply(a.T, g) if by_weight else None,
             g.sum(0) if by_bias else None,
         )
+
+
+def rows_product(table: Tensor, ids: Tensor, weight: Tensor) -> Tensor:
+    """table[ids] W, of a table that needs no gradient; it may have 16 bits a number."""
+    whole = table.dtype == torch.float32
+    if whole and not (_pooled(table, weight) and dense.PREFERRED and weight.shape[1] >= _NARROW):
+        return product(rows_of(table, ids), weight)
+    # torch leaves Function.apply untyped.
+    made: Tensor = _RowsProduct.apply(weight, table, ids)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _RowsProduct(torch.autograd.Function):
+    """The rows are never written down: each part of the product takes those that it needs."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, table: Tensor, ids: Tensor) -> Tensor:
+        ctx.save_for_backward(table, ids)
+        return _kernel(table, weight, ids)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
+        table, ids = ctx.saved_tensors
+        return _kernel(table.T, g, ids), None, None
+
+
+_NARROW = 16  # columns: for fewer most of a tile would be idle
+
+
+def multiply(a: Tensor, b: Tensor) -> Tensor:
+    """A B of float32 matrices on the CPU, of which no gradient is asked."""
+    if dense.PREFERRED and b.shape[1] >= _NARROW:
+        return _kernel(a, b)
+    if dense.PREFERRED and a.shape[0] >= _NARROW and _stored(a)[1]:
+        return _kernel(b.T, a.T).T  # a few columns of A^T B are a few rows of B^T A
+    return torch.mm(a, b, out=empty(a.shape[0], b.shape[1]))
+
+
+def _kernel(a: Tensor, b: Tensor, ids: Tensor | None = None) -> Tensor:
+    """A B by our kernel; with ``ids`` A is table[ids], or its transposed if ``a`` is table.T."""
+    (stored, turned), (right, right_turned) = _stored(a), _stored(b)
+    rows = len(stored) if ids is None else len(ids)
+    out = empty(stored.shape[1] if turned else rows, b.shape[1])
+    if b.shape[0] == 0:
+        return out.zero_()
+    dense.product(
+        numbers(stored), None if ids is None else ids.numpy(), turned, numbers(right), right_turned,
+        out.numpy(), numba.get_num_threads(),
+    )  # fmt: skip
+    return out
+
+
+def _stored(matrix: Tensor) -> tuple[Tensor, bool]:
+    """A contiguous tensor that is ``matrix`` or its transposed, and whether it is the second."""
+    if matrix.is_contiguous() or not matrix.T.is_contiguous():
+        return matrix, False
+    return matrix.T, True
+
+
+def numbers(h: Tensor) -> npt.NDArray[Any]:
+    """h for a kernel: float32, or the bits of its 16-bit numbers."""
+    bits = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}.get(h.dtype)
+    h = h.detach().contiguous()
+    table: npt.NDArray[Any] = (h if bits is None else h.view(bits)).numpy()
+    return table
 
 
 def elu(z: Tensor) -> Tensor:

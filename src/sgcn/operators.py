@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Block
-from sgcn.buffers import empty, physical_memory, rows_of
+from sgcn.buffers import empty, numbers, physical_memory, rows_of
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import spmm as kernels
@@ -325,14 +325,6 @@ class Preaggregated(Operator):
 
     def _times_transposed(self, g: Tensor) -> Tensor:
         raise AssertionError("features have no gradient")
-
-
-def numbers(h: Tensor) -> np.ndarray[Any, Any]:
-    """h for a kernel: float32, or the bits of its 16-bit numbers."""
-    bits = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}.get(h.dtype)
-    h = h.detach().contiguous()
-    table: np.ndarray[Any, Any] = (h if bits is None else h.view(bits)).numpy()
-    return table
 
 
 def _device_product(

@@ -17,11 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sgcn.buffers import empty, product, rows_of
+from sgcn.buffers import empty, product, rows_of, rows_product
 from sgcn.graph import is_sparse
 from sgcn.kernels import spmm as kernels
-
-_SLICE = 1 << 14  # rows that are float32 at one time
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +94,12 @@ class Rows:
         return out
 
     def __matmul__(self, weight: Tensor) -> Tensor:
-        if self.features.dense is not None:
-            return product(self.dense(), weight)
-        times = _HalfTimes if self.features.half is not None else _SparseTimes
+        table = self.features.table
+        if table is not None:
+            whole = self.is_all and table.dtype == torch.float32
+            return product(table, weight) if whole else rows_product(table, self.ids, weight)
         # torch leaves Function.apply untyped.
-        made: Tensor = times.apply(weight, self)  # type: ignore[no-untyped-call]
+        made: Tensor = _SparseTimes.apply(weight, self)  # type: ignore[no-untyped-call]
         return made
 
 
@@ -128,29 +127,6 @@ class _SparseTimes(torch.autograd.Function):
             out.numpy(),
         )
         return out, None
-
-
-class _HalfTimes(torch.autograd.Function):
-    """X[ids] W for X in float16, a slice of rows at a time: a whole float32 X is never there."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, rows: Rows) -> Tensor:
-        ctx.rows = rows
-        parts = [Rows(rows.features, rows.ids[part]) for part in _slices(rows)]
-        return torch.cat([part.dense() @ weight for part in parts])
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
-        rows: Rows = ctx.rows
-        out = torch.zeros(rows.shape[1], g.shape[1])
-        for part in _slices(rows):
-            out.addmm_(Rows(rows.features, rows.ids[part]).dense().T, g[part])
-        return out, None
-
-
-def _slices(rows: Rows) -> list[slice]:
-    """At least one, so that no rows at all have a product too."""
-    return [slice(at, at + _SLICE) for at in range(0, max(len(rows.ids), 1), _SLICE)]
 
 
 class Table:

@@ -131,10 +131,12 @@ class Trainer:
         rows = np.repeat(np.arange(len(self.graph)), np.diff(self.graph.indptr))
         index = torch.from_numpy(np.stack([self.graph.indices, rows]).astype(np.int64))
         torch.manual_seed(seed)
-        loader = NeighborLoader(
-            Data(x=self.x, edge_index=index), [SIZE] * self.model.depth, self.train,
-            batch_size=batch_size, shuffle=True,
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it would like pyg-lib better than torch-sparse
+            loader = NeighborLoader(
+                Data(x=self.x, edge_index=index), [SIZE] * self.model.depth, self.train,
+                batch_size=batch_size, shuffle=True,
+            )  # fmt: skip
 
         def drawn() -> Iterator[PyGBatch]:
             while True:

@@ -721,3 +721,12 @@ def propagate(p: Propagation, lo: int, rows: int, h: Array) -> Array:
             out[k] += p.values[e] * term if len(p.values) else term
         out[k] *= p.row[i]
     return out
+
+
+# -- dense.py -----------------------------------------------------------------------------------
+
+
+def product(a: Array, ids: Array | None, a_turned: bool, b: Array, b_turned: bool) -> Array:
+    left = (a if ids is None else a[ids]).astype(np.float64)
+    right = b.astype(np.float64)
+    return (left.T if a_turned else left) @ (right.T if b_turned else right)
