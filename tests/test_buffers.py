@@ -68,7 +68,7 @@ def test_product_of_some_rows(dtype, ours, monkeypatch):
 
 @pytest.mark.parametrize("shape", [LARGE, SMALL])
 def test_elu(shape):
-    assert_same(buffers.elu, torch.nn.functional.elu, matrices(shape))
+    assert_same(buffers.elu, torch.nn.functional.elu, matrices(shape), exactly=False)
 
 
 @pytest.mark.parametrize("shape", [LARGE, SMALL])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from helpers import TINY, graphs, power_law, streams
 from sgcn import Graph, buffers, kernels
 from sgcn.kernels import (
+    activations,
     blocks,
     csr,
     dense,
@@ -555,3 +556,25 @@ def test_a_row_of_a_product_does_not_depend_on_its_place():
     dense.product(a, None, False, b, False, whole, 1)
     dense.product(a, ids, False, b, False, some, 2)
     np.testing.assert_array_equal(some, whole[ids])
+
+
+# -- activations.py -----------------------------------------------------------------------------
+
+
+def test_elu():
+    """To a unit in the last place, from the smallest numbers to those where it is -1."""
+    small = -np.logspace(-37, 3, 200_001)
+    z = np.concatenate([small, -small, [0.0, -np.inf, np.inf]]).astype(np.float32)
+    out = np.full_like(z, 7.0)
+    activations.elu(z, out)
+    np.testing.assert_allclose(out, reference.elu(z), rtol=ULP, atol=0.0)
+    activations.elu(np.array([np.nan], np.float32), out[:1])
+    assert np.isnan(out[0])  # what blew up stays visible
+
+
+def test_the_terms_of_elu_are_those_of_the_polynomial():
+    reach = 1.01 * np.log(2.0) / 2.0
+    fitted = np.polynomial.Chebyshev.interpolate(
+        lambda r: (np.expm1(r) - r) / r**2, 5, domain=[-reach, reach]
+    ).convert(kind=np.polynomial.Polynomial)
+    np.testing.assert_allclose(activations._TERMS, fitted.coef, rtol=1e-6)

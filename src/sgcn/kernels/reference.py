@@ -730,3 +730,10 @@ def product(a: Array, ids: Array | None, a_turned: bool, b: Array, b_turned: boo
     left = (a if ids is None else a[ids]).astype(np.float64)
     right = b.astype(np.float64)
     return (left.T if a_turned else left) @ (right.T if b_turned else right)
+
+
+# -- activations.py -----------------------------------------------------------------------------
+
+
+def elu(z: Array) -> Array:
+    return np.where(z > 0, z, np.expm1(np.minimum(z.astype(np.float64), 0.0)))
