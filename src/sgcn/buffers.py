@@ -228,6 +228,25 @@ def distance(a: Tensor, b: Tensor) -> float:
     return float(difference(a, b).norm())
 
 
+def added(out: Tensor, base: Tensor) -> Tensor:
+    """out + base, a constant."""
+    if not _pooled(out, base):
+        return out + base
+    # torch leaves Function.apply untyped.
+    made: Tensor = _Added.apply(out, base)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _Added(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, base: Tensor) -> Tensor:
+        return torch.add(out, base, out=empty(*out.shape))
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        return g, None
+
+
 def shifted(out: Tensor, reference: Tensor, base: Tensor) -> Tensor:
     """base + (out - reference), in this order: where nothing has moved it is exactly ``base``."""
     if not _pooled(out, reference, base):

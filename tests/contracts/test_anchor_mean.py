@@ -90,7 +90,8 @@ def at_the_anchor(name: str, weighting: str, rule: str):
     def gradient(batch):
         step = engine._batch_step(batch, Key(0))
         engine.forward_rule.begin(step, engine.previous, engine.anchor)
-        return backward(forward(step, engine.anchor, engine.forward_rule.layer))[0]
+        # A copy: at its own old weights a rule leaves out what only a difference would cancel.
+        return backward(forward(step, dict(engine.anchor), engine.forward_rule.layer))[0]
 
     return moments(gradient(batch) for batch in batches(engine)), flat(snapshot.gradient)
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from sgcn.buffers import difference, distance, shifted
+from sgcn.buffers import added, difference, distance, shifted
 from sgcn.estimators.passes import Pass, Step, Weights, plain_layer
 from sgcn.nn.layers import Input
 from sgcn.operators import Shifted
@@ -140,9 +140,11 @@ class _Corrected(_History):
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
         if weights is self.old_weights and self._knows(step, level):
             return self.old[level].detach().requires_grad_()
-        out = plain_layer(step, weights, level, h)
         valid = self.valid[level]
         exact = step.operators[level].precomputed
+        if not exact and self._knows(step, level):
+            return self._changed(step, weights, level, h)
+        out = plain_layer(step, weights, level, h)
         if exact and not self.moves and valid is None:
             return out
         if weights is self.old_weights and level not in self.reference:
@@ -163,28 +165,37 @@ class _Corrected(_History):
             self._h_old.pop(level, None)
         z = shifted(out, self.reference[level], self.old[level])
         if self.moves and weights is not self.old_weights:
-            size = float(self.old[level].norm())
-            change = distance(z.detach(), self.old[level])
-            self._moves[level] = change / size if size > 0 else 0.0
+            self._note_move(level, distance(z.detach(), self.old[level]))
         return z if valid is None else torch.where(valid, z, out)
 
-
     def _knows(self, step: Step, level: int) -> bool:
-        """Whether the table has what the old weights make of these rows, and nobody asks how.
+        """Whether a pass at the old weights finds just what the table has, and nobody asks how.
 
-        The gradient by the parameters of a linear first layer is formed once, in the live pass. The
-        table knows no dropout.
+        So it is in a first layer, where H is X for both passes: the two f cancel. The gradient by
+        the parameters of a linear one is formed once, in the live pass. If the layer is exact it
+        must be what the old weights make of P X: a table that rests at the snapshot, without
+        dropout, not rounded.
         """
         table = self.tables[level]
+        resting = not self.moves and step.dropout == 0.0 and table.dtype == torch.float32
         return (
             level == 0
-            and not self.moves
-            and step.dropout == 0.0
-            and step.operators[level].precomputed
             and getattr(step.model.layers[level], "linear", False)
             and table.valid is None
-            and table.dtype == torch.float32
+            and (resting or not step.operators[level].precomputed)
         )
+
+    def _changed(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
+        """Z_old + f(M, X; W - W_old): one product where f(M, X; W) - f(M, X; W_old) has two."""
+        change = {name: w - self.old_weights[name].detach() for name, w in weights.items()}
+        moved = plain_layer(step, change, level, h)
+        if self.moves:
+            self._note_move(level, float(moved.detach().norm()))
+        return added(moved, self.old[level])
+
+    def _note_move(self, level: int, change: float) -> None:
+        size = float(self.old[level].norm())
+        self._moves[level] = change / size if size > 0 else 0.0
 
 
 class Recursive(_Corrected):
