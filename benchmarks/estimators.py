@@ -67,11 +67,7 @@ def run(
             wanted = exact.snapshot().gradient
             away = sum((outcome.gradient[k] - wanted[k]).square().sum() for k in wanted)
             errors.append(float(away / sum(g.square().sum() for g in wanted.values())))
-        for name, parameter in model.named_parameters():
-            parameter.grad = outcome.gradient[name].clone()
-        engine.remember()
-        optimizer.step()
-        engine.commit()
+        engine.apply(outcome, optimizer)
     logits = predict(model, graph, Features.of(graph.x))
     parts = [torch.from_numpy(split_nodes(graph, part)).long() for part in (0, 1)]
     scores = [task.score(logits.index_select(0, nodes), nodes) for nodes in parts]

@@ -94,14 +94,6 @@ def seeds_of(engine: Engine, size: int | None, step: int) -> Any:
     return np.random.default_rng(step).permutation(home)[:size]
 
 
-def apply(engine: Engine, optimizer: torch.optim.Optimizer, outcome: Outcome) -> None:
-    engine.remember()
-    for name, parameter in engine.model.named_parameters():
-        parameter.grad = outcome.gradient[name].clone()
-    optimizer.step()
-    engine.commit()
-
-
 def drive(
     engine: Engine,
     steps: int,
@@ -118,7 +110,7 @@ def drive(
         if outcome is None:
             outcome = engine.snapshot()
         yield outcome
-        apply(engine, moves, outcome)
+        engine.apply(outcome, moves)
 
 
 # -- an exact gradient, dense and in float64 ----------------------------------------------------

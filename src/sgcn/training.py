@@ -199,11 +199,7 @@ class _Run:
         return outcome, restarted, sampling, began
 
     def apply(self, outcome: Outcome) -> None:
-        self.engine.remember()
-        for name, parameter in self.model.named_parameters():
-            parameter.grad = outcome.gradient[name].clone()
-        self.optimizer.step()
-        self.engine.commit()
+        self.engine.apply(outcome, self.optimizer)
         if self.average is not None:
             self.average.update()
 
@@ -399,7 +395,8 @@ def make_optimizer(optimizer: Optimizer, model: Model, lr: float) -> torch.optim
             f"optimizer is {optimizer!r}, expected adam, sgd or another name of torch.optim in "
             f"small letters{nearest(optimizer, known)}"
         )
-    # Every optimiser takes lr, their common base class does not.
-    kind = light(known[optimizer])
-    made: torch.optim.Optimizer = kind(model.parameters(), lr=lr)  # type: ignore[call-arg]
+    kind: Any = light(known[optimizer])  # all take lr; their common base class does not
+    # One loop over the numbers in place of ten; torch has it for these.
+    fused = {"fused": True} if optimizer in ("adam", "adamw", "sgd", "adagrad") else {}
+    made: torch.optim.Optimizer = kind(model.parameters(), lr=lr, **fused)
     return made

@@ -22,7 +22,7 @@ import pytest
 import torch
 
 from helpers import LEVEL, SMALL, weighted_by, z_test
-from learning import adam, apply, drive, labelled, make_engine, small_model
+from learning import adam, drive, labelled, make_engine, small_model
 from sgcn import Key, Loader
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
@@ -85,7 +85,7 @@ def at_the_anchor(name: str, weighting: str, rule: str):
     """Moments of g(W_s; sample) and the snapshot's gradient."""
     engine = engine_of(name, weighting, "elu", forward=rule)
     snapshot = engine.snapshot()
-    apply(engine, torch.optim.SGD(engine.model.parameters(), 0.0), snapshot)
+    engine.apply(snapshot, torch.optim.SGD(engine.model.parameters(), 0.0))
 
     def gradient(batch):
         step = engine._batch_step(batch, Key(0))

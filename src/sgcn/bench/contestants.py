@@ -28,6 +28,7 @@ from sgcn.nn import make_model
 from sgcn.rng import Key
 from sgcn.samplers import Sampler, make_sampler
 from sgcn.task import Task, train_nodes
+from sgcn.training import make_optimizer
 
 WIDTH = 256
 DEPTH = baselines.DEPTH
@@ -51,13 +52,13 @@ class Ours:
 
     def full(self) -> float:
         engine, optimizer = self.whole
-        return _apply(engine, optimizer, engine.snapshot())
+        return _taken(engine, optimizer, engine.snapshot())
 
     def minibatch(self, seeds: Int32, key: Key) -> float:
         engine, optimizer = self.plain
         outcome = engine.regular(engine.draw(seeds, key), key)
         assert outcome is not None
-        return _apply(engine, optimizer, outcome)
+        return _taken(engine, optimizer, outcome)
 
     def cycle(self, steps: Seeds) -> Seconds:
         """A snapshot where the estimator takes them, and a regular step for each of ``steps``."""
@@ -65,7 +66,7 @@ class Ours:
         spent = dict.fromkeys(CATEGORIES, 0.0)
         began = perf_counter()
         if engine.estimator.takes_snapshots:
-            _apply(engine, optimizer, engine.snapshot())
+            engine.apply(engine.snapshot(), optimizer)
         for seeds, key in steps:
             start = perf_counter()
             batch = engine.draw(seeds, key)
@@ -73,7 +74,7 @@ class Ours:
             outcome = engine.regular(batch, key)
             assert outcome is not None
             spent["regular_transfer"] += outcome.transfer
-            _apply(engine, optimizer, outcome)
+            engine.apply(outcome, optimizer)
         spent["compute"] = perf_counter() - began - sum(spent.values())
         return spent
 
@@ -85,15 +86,11 @@ def _driven(
     task = Task.of(graph)
     model = make_model(graph.x.shape[1], task.classes, widths=WIDTH, layers=DEPTH, seed=seed)
     engine = Engine(estimator, model, graph, task, train_nodes(graph), sampler, seed=seed)
-    return engine, torch.optim.Adam(model.parameters(), lr=0.01)
+    return engine, make_optimizer("adam", model, lr=0.01)
 
 
-def _apply(engine: Engine, optimizer: torch.optim.Optimizer, outcome: Outcome) -> float:
-    engine.remember()
-    for name, parameter in engine.model.named_parameters():
-        parameter.grad = outcome.gradient[name]
-    optimizer.step()
-    engine.commit()
+def _taken(engine: Engine, optimizer: torch.optim.Optimizer, outcome: Outcome) -> float:
+    engine.apply(outcome, optimizer)
     return outcome.loss
 
 

@@ -1,6 +1,6 @@
 """`Engine`: an estimator at work on one model and one graph.
 
-    snapshot() or regular(batch) -> gradient -> (optimiser step) -> commit()
+    snapshot() or regular(batch) -> outcome -> apply(): remember(), optimiser step, commit()
 
 A regular step that asks for a restart has changed nothing: tables and gradients are written only by
 `commit`.
@@ -100,6 +100,7 @@ class Engine:
             raise SgcnError("the graph has no features (x), expected one row for each node")
         self.estimator, self.model, self.graph, self.task = estimator, model, graph, task
         self.train, self.sampler, self.seed = train, sampler, seed
+        self.weights: Weights = dict(model.named_parameters())
         self.features = Features.of(graph.x)
         self.sampled_depth = model.depth - preaggregate
         if self.sampled_depth < 1:
@@ -174,8 +175,7 @@ class Engine:
         """An exact step on the whole graph, or on a large batch of B' nodes."""
         exact = self.estimator.snapshot_nodes is None
         step = self._needed_step() if exact else self._large_step()
-        live = dict(self.model.named_parameters())
-        run = forward(step, live, plain_layer)
+        run = forward(step, self.weights, plain_layer)
         grads, layers = backward(run)
         _check_finite(run.loss, grads)
         some = None if self.pool is None else len(self.graph)
@@ -224,27 +224,41 @@ class Engine:
         """
         began = perf_counter()
         step = self._batch_step(batch, key)
-        live = dict(self.model.named_parameters())
         if self.since_snapshot is None:
             transfer = perf_counter() - began
-            return step, forward(step, live, plain_layer), None, transfer
+            return step, forward(step, self.weights, plain_layer), None, transfer
         self.forward_rule.begin(step, self.previous, self.anchor)
         transfer = perf_counter() - began
         weights = self.gradient_rule.stale(self.previous, self.anchor)
         layer = self.forward_rule.layer
         stale = None if weights is None else forward(step, weights, layer)
-        return step, forward(step, live, layer), stale, transfer
+        return step, forward(step, self.weights, layer), stale, transfer
 
     def whole_pass(self) -> Pass:
         """An exact pass over the whole graph at the current weights, which changes nothing."""
-        return forward(self._whole_step(), dict(self.model.named_parameters()), plain_layer)
+        return forward(self._whole_step(), self.weights, plain_layer)
+
+    def apply(self, outcome: Outcome, optimizer: torch.optim.Optimizer) -> None:
+        """Take the pending step: the optimiser's, and what is remembered of it."""
+        self.remember()
+        for name, parameter in self.weights.items():
+            # Row by row: torch's fused optimisers read memory as it lies, whatever the strides.
+            parameter.grad = outcome.gradient[name].clone(memory_format=torch.contiguous_format)
+        optimizer.step()
+        self.commit()
 
     def remember(self) -> None:
         """Keep the weights that the pending step was taken at: call it before the optimiser."""
         assert self._pending is not None
-        if self.estimator.takes_snapshots and (self.estimator.gap > 1 or self.estimator.growth > 0):
-            self.previous = _copied(self.model)
-            if self._pending[2]:
+        snapshot = self._pending[2]
+        moves = self.forward_rule.moves or self.gradient_rule.moves
+        several = self.estimator.gap > 1 or self.estimator.growth > 0
+        if self.estimator.takes_snapshots and several and (snapshot or moves):
+            self.previous = {
+                name: weight.detach().clone().requires_grad_()
+                for name, weight in self.weights.items()
+            }
+            if snapshot:
                 self.anchor = self.previous
 
     def commit(self) -> None:
@@ -366,10 +380,6 @@ class Engine:
         some = self._top is not None and level == self.model.depth - 1
         place = self._place if some else None
         return Table(dtype, folder=self._folder, pin=on_gpu, place=place)
-
-
-def _copied(model: Model) -> dict[str, Tensor]:
-    return {k: p.detach().clone().requires_grad_() for k, p in model.named_parameters()}
 
 
 def _growth(norms: list[float], at_snapshot: list[float]) -> float:

@@ -25,6 +25,8 @@ class ForwardRule:
     needs_exact: ClassVar[bool] = False
     #: Whether the last layer has a table too.
     keeps_top: ClassVar[bool] = True
+    #: Whether the tables follow every step, or rest at the snapshot.
+    moves: ClassVar[bool] = False
 
     def __init__(
         self, depth: int, act: Callable[[Tensor, int], Tensor], make: Callable[[int], Table]
@@ -36,6 +38,7 @@ class ForwardRule:
         self.snapshot_norms = [0.0] * levels
         self.moved = 0.0  # how far Z has gone since the snapshot, over its size
         self._moves: dict[int, float] = {}  # the same for the step at hand, layer by layer
+        self._drifted: tuple[Pass, list[float]] | None = None  # what `drifted_norms` found last
 
     def layer(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
         return plain_layer(step, weights, level, h)
@@ -77,7 +80,7 @@ class _History(ForwardRule):
     """A rule with tables: reads their rows before a step, writes them after it if it ``moves``."""
 
     needs_snapshot = True
-    moves: ClassVar[bool] = True
+    moves = True
 
     def begin(self, step: Step, previous: Weights, anchor: Weights) -> None:
         self.old = [t.read(ids) for t, ids in zip(self.tables, step.nodes, strict=False)]
@@ -96,17 +99,19 @@ class _History(ForwardRule):
     def drifted_norms(self, run: Pass) -> list[float]:
         if not self.moves:
             return self.norms
-        norms = []
-        for level, valid in enumerate(self.valid):
-            growth = _squares(run.h[level].detach()) - _squares(self.h_old(level))
-            growth = growth if valid is None else growth * valid[:, 0]
-            norms.append(self.norms[level] + float(growth.sum()))
-        return norms
+        if self._drifted is None or self._drifted[0] is not run:
+            norms = []
+            for level, valid in enumerate(self.valid):
+                growth = _squares(run.h[level].detach()) - _squares(self.h_old(level))
+                growth = growth if valid is None else growth * valid[:, 0]
+                norms.append(self.norms[level] + float(growth.sum()))
+            self._drifted = run, norms
+        return self._drifted[1]
 
     def commit(self, step: Step, run: Pass) -> None:
         if not self.moves:
             return
-        self.norms = self.drifted_norms(run)
+        self.norms, self._drifted = self.drifted_norms(run), None
         for level, (table, ids) in enumerate(zip(self.tables, step.nodes, strict=False)):
             table.write(ids, self.rows(run)[level])
             valid = self.valid[level]
