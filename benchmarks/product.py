@@ -1,11 +1,14 @@
-"""P H and P^T G of the whole graph: our kernel, torch's CSR product, and the bandwidth bound.
+"""Our products beside torch's: P H and P^T G of the whole graph, and dense ones.
 
     python benchmarks/product.py --graph flickr-like reddit-like --threads 1 2 --out product.json
 
 256 columns. Backward is the gradient by H through autograd; `bfloat16` is P H of a table in that
 type, beside the same in float32. The bound counts every row that an edge
-reads as coming from memory, at the bandwidth measured in the same round. A round times everyone
-once; medians over rounds.
+reads as coming from memory, at the bandwidth measured in the same round.
+
+Dense: the three products of a layer (A W, G W^T and A^T G) with the rows of a batch and of a graph;
+torch's time over ours, both into memory that was used before. A round times everyone once; medians
+over rounds.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import torch
 
 from sgcn.bench.bound import Machine
 from sgcn.bench.contestants import _tensor
+from sgcn.buffers import _kernel
 from sgcn.data import load
 from sgcn.operators import GraphOperator
 
@@ -75,6 +79,41 @@ def measure(name: str, threads: list[int], rounds: int, width: int) -> dict[str,
     return ratios
 
 
+#: Rows, inputs and outputs of a layer.
+DENSE = ((1000, 500, 256), (1000, 256, 256), (2000, 50, 128), (90_000, 500, 256))
+
+
+def measure_dense(threads: list[int], rounds: int) -> dict[str, float]:
+    ratios = {}
+    generator = torch.Generator().manual_seed(0)
+    for number in threads:
+        torch.set_num_threads(number)
+        numba.set_num_threads(number)
+        for rows, width, out in DENSE:
+            a, w, g = (
+                torch.randn(shape, generator=generator)
+                for shape in ((rows, width), (width, out), (rows, out))
+            )
+            for what, left, right in (("A W", a, w), ("G W^T", g, w.T), ("A^T G", a.T, g)):
+                into = torch.empty(left.shape[0], right.shape[1])
+                taken = {"sgcn": [], "torch": []}
+                for step in range(rounds + 1):
+                    ours = seconds(lambda left=left, right=right: _kernel(left, right))
+                    theirs = seconds(
+                        lambda left=left, right=right, into=into: torch.mm(left, right, out=into)
+                    )
+                    if step:
+                        taken["sgcn"].append(ours)
+                        taken["torch"].append(theirs)
+                ours, theirs = median(taken["sgcn"]), median(taken["torch"])
+                key = f"dense/{number}/{what} {rows}x{width}x{out}"
+                ratios[f"{key}/torch"] = theirs / ours
+                rate = 2e-9 * rows * width * out / ours
+                print(f"{key:<34}{ours * 1e3:>9.3f} ms{theirs / ours:>8.2f}x torch"
+                      f"{rate:>8.0f} Gflop/s", flush=True)  # fmt: skip
+    return ratios
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--graph", nargs="+", default=["flickr-like", "reddit-like"])
@@ -84,7 +123,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # torch calls its CSR tensors a beta
-    found = {}
+    found = measure_dense(args.threads, 4 * args.rounds + 1)
     for name in args.graph:
         found |= measure(name, args.threads, args.rounds, args.width)
     if args.out:

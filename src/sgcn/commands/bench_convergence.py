@@ -17,8 +17,8 @@ _DEFAULT = (
     "pyg-full,pyg-minibatch,full,sgcn/exact,sgcn/neighbor,sgcn/vrgcn,sgcn/fastgcn,sgcn/ladies,"
     "sgcn/saint,sgcn/labor,sgcn/cluster,sgcn++/neighbor,sgcn++/ladies,anchored/neighbor,"
     "anchored/ladies,anchored++/neighbor,sgcn/neighbor+pre,anchored++/neighbor+pre,"
-    "vrgcn/neighbor:1+pre,pyg-minibatch+avg,sgcn/neighbor+pre+avg,anchored++/neighbor:2+pre+avg,"
-    "vrgcn/neighbor:1+pre+avg"
+    "vrgcn/neighbor:1+pre,pyg-minibatch+avg,sgcn/neighbor+pre+avg,sgcn/neighbor:2+pre+avg,"
+    "anchored++/neighbor:2+pre+avg,vrgcn/neighbor:1+pre+avg"
 )
 
 
