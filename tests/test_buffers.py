@@ -51,11 +51,13 @@ def test_product(shape, width, ours, monkeypatch):
 
 @pytest.mark.parametrize("ours", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_product_of_some_rows(dtype, ours, monkeypatch):
+@pytest.mark.parametrize("shape", [(50, 9), (50, 1), (1, 9), (1, 1)])
+def test_product_of_some_rows(shape, dtype, ours, monkeypatch):
     monkeypatch.setattr(dense, "PREFERRED", ours)
-    table, weight = matrices((50, 9), (9, 20))
+    rows, width = shape
+    table, weight = matrices(shape, (width, 20))
     table = table.detach().to(dtype)
-    ids = torch.tensor([7, 0, 7, 49, 3], dtype=torch.int32)
+    ids = torch.tensor([7, 0, 7, 49, 3], dtype=torch.int32) % rows
     assert_same(
         lambda w: buffers.rows_product(table, ids, w),
         lambda w: table[ids.long()].float() @ w, [weight], exactly=False,
@@ -63,7 +65,30 @@ def test_product_of_some_rows(dtype, ours, monkeypatch):
     none = buffers.rows_product(table, ids[:0], weight)
     assert none.shape == (0, 20)
     (by_weight,) = torch.autograd.grad(none.sum(), weight)
-    assert torch.equal(by_weight, torch.zeros(9, 20))
+    assert torch.equal(by_weight, torch.zeros(width, 20))
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_products_of_any_layout(ours, monkeypatch):
+    """Parts, steps and repetitions of other tensors, and rows or columns of one."""
+    monkeypatch.setattr(dense, "PREFERRED", ours)
+    a, b = (m.detach() for m in matrices((60, 40), (40, 50)))
+    left = {
+        "part": a[3:, :40], "step": a[::2], "row": a[:1], "transposed": b.T[:, :40], "none": a[:0],
+        "repeated": a[:1].expand(5, 40),
+    }  # fmt: skip
+    right = {"part": b[:, 2:], "step": b[:, ::2], "column": b[:, :1], "transposed": a.T[:, :20]}
+    for one in left.values():
+        for other in right.values():
+            torch.testing.assert_close(buffers.multiply(one, other), one @ other)
+    torch.testing.assert_close(buffers.multiply(a[:, :0], b[:0]), torch.zeros(60, 50))
+
+
+def test_a_second_derivative_is_refused():
+    a, w = matrices((30, 20), (20, 20))
+    (by_w,) = torch.autograd.grad(buffers.product(a, w).square().sum(), w, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        by_w.sum().backward()
 
 
 @pytest.mark.parametrize("shape", [LARGE, SMALL])

@@ -12,6 +12,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import sgcn
@@ -25,6 +26,7 @@ from sgcn.events import EpochEvent, Memory, ScoreEvent, StepEvent
 from sgcn.inference import predict
 from sgcn.rows import Features
 from sgcn.task import Task, split_nodes
+from sgcn.training import make_optimizer
 
 GRAPH = labelled()
 
@@ -324,6 +326,23 @@ def test_any_optimiser(optimizer, estimator):
     _, _, events = trained(estimator, optimizer=OPTIMIZERS[optimizer], epochs=12, lr=0.02)
     losses = [event.loss for event in of_kind(events, EpochEvent)]
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD", "Adagrad", "RMSprop"])
+def test_optimisers_by_name_step_like_those_of_torch(name):
+    """Also where a gradient or a parameter is not laid out row by row."""
+    steps = {}
+    for ours in (True, False):
+        model = small_model("concat")
+        model.head.weight = nn.Parameter(model.head.weight.detach().T.contiguous().T)
+        optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1)
+        if ours:
+            optimizer = make_optimizer(name.lower(), model, 0.1)
+        engine = make_engine(labelled(multi_label=True), "sgcn", "neighbor", model)
+        list(drive(engine, 5, lambda _, optimizer=optimizer: optimizer))
+        steps[ours] = [p.detach() for p in model.parameters()]
+    for one, other in zip(*steps.values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from sgcn.kernels import activations, dense
 
@@ -118,6 +119,7 @@ class _Product(torch.autograd.Function):
         return out if bias is None else out.add_(bias)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         a, weight = ctx.saved_tensors
         by_a, by_weight, by_bias = ctx.needs_input_grad
@@ -144,12 +146,13 @@ class _RowsProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, table: Tensor, ids: Tensor) -> Tensor:
         ctx.save_for_backward(table, ids)
-        return _kernel(table, weight, ids)
+        return _kernel((table, False), _stored(weight), ids)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
         table, ids = ctx.saved_tensors
-        return _kernel(table.T, g, ids), None, None
+        return _kernel((table, True), _stored(g), ids), None, None
 
 
 _NARROW = 16  # columns: for fewer most of a tile would be idle
@@ -158,31 +161,35 @@ _NARROW = 16  # columns: for fewer most of a tile would be idle
 def multiply(a: Tensor, b: Tensor) -> Tensor:
     """A B of float32 matrices on the CPU, of which no gradient is asked."""
     if dense.PREFERRED and b.shape[1] >= _NARROW:
-        return _kernel(a, b)
+        return _kernel(_stored(a), _stored(b))
     if dense.PREFERRED and a.shape[0] >= _NARROW and _stored(a)[1]:
-        return _kernel(b.T, a.T).T  # a few columns of A^T B are a few rows of B^T A
+        # A few columns of A^T B are a few rows of B^T A.
+        return _kernel(_stored(b.T), _stored(a.T)).T
     return torch.mm(a, b, out=empty(a.shape[0], b.shape[1]))
 
 
-def _kernel(a: Tensor, b: Tensor, ids: Tensor | None = None) -> Tensor:
-    """A B by our kernel; with ``ids`` A is table[ids], or its transposed if ``a`` is table.T."""
-    (stored, turned), (right, right_turned) = _stored(a), _stored(b)
-    rows = len(stored) if ids is None else len(ids)
-    out = empty(stored.shape[1] if turned else rows, b.shape[1])
-    if b.shape[0] == 0:
-        return out.zero_()
-    dense.product(
-        numbers(stored), None if ids is None else ids.numpy(), turned, numbers(right), right_turned,
-        out.numpy(), numba.get_num_threads(),
-    )  # fmt: skip
-    return out
+#: A matrix as it lies in memory, row by row, and whether its transposed is meant.
+Stored = tuple[Tensor, bool]
 
 
-def _stored(matrix: Tensor) -> tuple[Tensor, bool]:
-    """A contiguous tensor that is ``matrix`` or its transposed, and whether it is the second."""
+def _stored(matrix: Tensor) -> Stored:
     if matrix.is_contiguous() or not matrix.T.is_contiguous():
         return matrix, False
     return matrix.T, True
+
+
+def _kernel(left: Stored, right: Stored, ids: Tensor | None = None) -> Tensor:
+    """A B by our kernel; with ``ids`` A is made of these rows of what is stored."""
+    (a, a_turned), (b, b_turned) = left, right
+    rows = len(a) if ids is None else len(ids)
+    out = empty(a.shape[1] if a_turned else rows, b.shape[0] if b_turned else b.shape[1])
+    if b.shape[1 if b_turned else 0] == 0:
+        return out.zero_()
+    dense.product(
+        numbers(a), None if ids is None else ids.numpy(), a_turned, numbers(b), b_turned,
+        out.numpy(), min(torch.get_num_threads(), numba.get_num_threads()),
+    )  # fmt: skip
+    return out
 
 
 def numbers(h: Tensor) -> npt.NDArray[Any]:

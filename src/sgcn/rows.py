@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from sgcn.buffers import empty, product, rows_of, rows_product
 from sgcn.graph import is_sparse
@@ -116,6 +117,7 @@ class _SparseTimes(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
         rows: Rows = ctx.rows
         assert rows.features.sparse is not None

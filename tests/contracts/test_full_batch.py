@@ -111,6 +111,25 @@ def test_what_the_table_knows_is_not_computed_again(kind, monkeypatch):
     assert len(calls) == 2 + 3 * 3 + 2 + 3 * 4
 
 
+@pytest.mark.parametrize("name", ["sgcn+", "sgcn++", "anchored++"])
+def test_a_sampled_first_layer_is_one_product(name, monkeypatch):
+    """f(X; W - W_old) for f(X; W) - f(X; W_old), and nothing at the old weights."""
+    calls, own = [], GraphConv.forward
+    monkeypatch.setattr(GraphConv, "forward", lambda *a: calls.append(1) or own(*a))
+
+    def last_gradient() -> dict:
+        estimator = make_estimator(name, gap=9, restart="none", warmup=0)
+        engine = make_engine(GRAPHS["multi"], estimator, "neighbor", small_model("concat"))
+        *_, last = drive(engine, 4)
+        return last.gradient
+
+    found = last_gradient()
+    assert len(calls) == 2 + 3 * 3  # a snapshot, then the first layer once and the second twice
+    monkeypatch.setattr(_Corrected, "_knows", lambda *a: False)
+    assert distance(found, last_gradient()) < 1e-5
+    assert len(calls) == 2 + 3 * 3 + 2 + 3 * 4
+
+
 @pytest.mark.parametrize("kind", ["mean", "concat", "gin"])
 def test_preaggregated_sparse_features(kind):
     x = np.where(GRAPHS["single"].x > 0.5, GRAPHS["single"].x, 0.0)

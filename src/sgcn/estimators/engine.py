@@ -242,8 +242,8 @@ class Engine:
         """Take the pending step: the optimiser's, and what is remembered of it."""
         self.remember()
         for name, parameter in self.weights.items():
-            # Row by row: torch's fused optimisers read memory as it lies, whatever the strides.
-            parameter.grad = outcome.gradient[name].clone(memory_format=torch.contiguous_format)
+            # Laid out like the parameter: fused optimisers read memory whatever the strides.
+            parameter.grad = torch.empty_like(parameter).copy_(outcome.gradient[name])
         optimizer.step()
         self.commit()
 

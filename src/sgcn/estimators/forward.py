@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.utils.parametrize import is_parametrized
 
 from sgcn.buffers import added, difference, distance, shifted
 from sgcn.estimators.passes import Pass, Step, Weights, plain_layer
@@ -58,7 +59,7 @@ class ForwardRule:
                 table.assign_some(step.nodes[level], rows, nodes)
             norm = float(run.h[level].detach().norm()) ** 2
             self.norms[level] = self.snapshot_norms[level] = norm
-        self.moved = 0.0
+        self.moved, self._drifted = 0.0, None
 
     def rows(self, run: Pass) -> list[Tensor]:
         """What the tables keep of each layer."""
@@ -181,18 +182,23 @@ class _Corrected(_History):
         must be what the old weights make of P X: a table that rests at the snapshot, without
         dropout, not rounded.
         """
-        table = self.tables[level]
+        table, layer = self.tables[level], step.model.layers[level]
         resting = not self.moves and step.dropout == 0.0 and table.dtype == torch.float32
         return (
             level == 0
-            and getattr(step.model.layers[level], "linear", False)
+            and getattr(layer, "linear", False)
+            and not is_parametrized(layer)
             and table.valid is None
             and (resting or not step.operators[level].precomputed)
         )
 
     def _changed(self, step: Step, weights: Weights, level: int, h: Input) -> Tensor:
         """Z_old + f(M, X; W - W_old): one product where f(M, X; W) - f(M, X; W_old) has two."""
-        change = {name: w - self.old_weights[name].detach() for name, w in weights.items()}
+        change = {
+            name: weight - self.old_weights[name].detach()
+            for name, weight in weights.items()
+            if name.startswith(f"layers.{level}.")
+        }
         moved = plain_layer(step, change, level, h)
         if self.moves:
             self._note_move(level, float(moved.detach().norm()))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.binding
+import numba
 import numpy as np
 from llvmlite import ir
 from numba import njit, prange, types
@@ -25,10 +26,11 @@ from numba.extending import intrinsic
 
 from sgcn.kernels.lanes import LANES, load, number, store
 
-_HOST = llvmlite.binding.get_host_cpu_name()
+# numba compiles for the processor that it runs on, unless a variable of the environment names one.
+_TOLD: Any = numba.config.CPU_NAME or numba.config.CPU_FEATURES  # type: ignore[attr-defined]
 #: Whether these are faster than torch's: on AMD's processors.
-PREFERRED = _HOST.startswith("znver")
-_WIDE = bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))
+PREFERRED = not _TOLD and llvmlite.binding.get_host_cpu_name().startswith("znver")
+_WIDE = not _TOLD and bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))
 #: Columns of a tile. 6 x 64 are 24 of the 32 registers of AVX-512, 6 x 16 are 12 of the 16 of AVX2.
 TILE = 64 if _WIDE else 16
 _ROWS = 6
@@ -46,8 +48,8 @@ _VECTOR = ir.VectorType(_FLOAT, TILE)
 def _tile_of(rows: int) -> Any:
     """``tile(a, at, row, col, b, b_at, b_row, depth, c, c_at, c_row, more)`` for so many rows:
 
-    C[i, :] = sum over p < depth of A[at + i row + p col] B[b_at + p b_row + :], added to what is
-    there if there is ``more`` than one part. All arrays are flat, and nothing is checked.
+    C[i, :] = sum over p < depth of A[at + i row + p col] B[b_at + p b_row + :], or ``more``: added
+    to what is there. All arrays are flat, and nothing is checked.
     """
 
     def typed(typing: Any, *kinds: Any) -> Any:

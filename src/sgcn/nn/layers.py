@@ -55,7 +55,8 @@ class GraphConv(nn.Module):
     """
 
     lazy = True
-    #: Z is linear in h for given parameters, and in the parameters for a given h.
+    #: Z is linear in h for given parameters (but for a bias), and in the parameters for a given h:
+    #: those of zero give zero.
     linear = True
     #: Of its neighbours it reads M h alone, h its input as it is: the sum may come from elsewhere.
     sums = True
