@@ -18,7 +18,7 @@ _DEFAULT = (
     "sgcn/saint,sgcn/labor,sgcn/cluster,sgcn++/neighbor,sgcn++/ladies,anchored/neighbor,"
     "anchored/ladies,anchored++/neighbor,sgcn/neighbor+pre,anchored++/neighbor+pre,"
     "vrgcn/neighbor:1+pre,pyg-minibatch+avg,sgcn/neighbor+pre+avg,sgcn/neighbor:2+pre+avg,"
-    "anchored++/neighbor:2+pre+avg,vrgcn/neighbor:1+pre+avg"
+    "anchored++/neighbor:2+pre+avg,vrgcn/neighbor:1+pre+avg,vrgcn/neighbor:2+pre+avg"
 )
 
 
