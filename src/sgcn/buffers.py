@@ -88,6 +88,12 @@ pool = Pool()
 empty = pool.take
 
 
+def applied(function: Any, *inputs: Any) -> Tensor:
+    """function.apply(inputs) of a `torch.autograd.Function`, which torch leaves untyped."""
+    made: Tensor = function.apply(*inputs)
+    return made
+
+
 def _pooled(*tensors: Tensor | None) -> bool:
     """Whether the pool can hold what these make: matrices of float32 on the CPU."""
     return all(
@@ -106,9 +112,7 @@ def product(a: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """A W, or A W + b."""
     if not _pooled(a, weight, bias):
         return a @ weight if bias is None else torch.addmm(bias, a, weight)
-    # torch leaves Function.apply untyped.
-    made: Tensor = _Product.apply(a, weight, bias)  # type: ignore[no-untyped-call]
-    return made
+    return applied(_Product, a, weight, bias)
 
 
 class _Product(torch.autograd.Function):
@@ -135,9 +139,7 @@ def rows_product(table: Tensor, ids: Tensor, weight: Tensor) -> Tensor:
     whole = table.dtype == torch.float32
     if whole and not (_pooled(table, weight) and dense.PREFERRED and weight.shape[1] >= _NARROW):
         return product(rows_of(table, ids), weight)
-    # torch leaves Function.apply untyped.
-    made: Tensor = _RowsProduct.apply(weight, table, ids)  # type: ignore[no-untyped-call]
-    return made
+    return applied(_RowsProduct, weight, table, ids)
 
 
 class _RowsProduct(torch.autograd.Function):
@@ -204,9 +206,7 @@ def elu(z: Tensor) -> Tensor:
     """z where it is positive, exp(z) - 1 elsewhere."""
     if not _pooled(z):
         return torch.nn.functional.elu(z)
-    # torch leaves Function.apply untyped.
-    made: Tensor = _Elu.apply(z)  # type: ignore[no-untyped-call]
-    return made
+    return applied(_Elu, z)
 
 
 class _Elu(torch.autograd.Function):
@@ -239,9 +239,7 @@ def added(out: Tensor, base: Tensor) -> Tensor:
     """out + base, a constant."""
     if not _pooled(out, base):
         return out + base
-    # torch leaves Function.apply untyped.
-    made: Tensor = _Added.apply(out, base)  # type: ignore[no-untyped-call]
-    return made
+    return applied(_Added, out, base)
 
 
 class _Added(torch.autograd.Function):
@@ -258,9 +256,7 @@ def shifted(out: Tensor, reference: Tensor, base: Tensor) -> Tensor:
     """base + (out - reference), in this order: where nothing has moved it is exactly ``base``."""
     if not _pooled(out, reference, base):
         return base + (out - reference)
-    # torch leaves Function.apply untyped.
-    made: Tensor = _Shifted.apply(out, reference, base)  # type: ignore[no-untyped-call]
-    return made
+    return applied(_Shifted, out, reference, base)
 
 
 class _Shifted(torch.autograd.Function):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Block
-from sgcn.buffers import empty, numbers, physical_memory, rows_of
+from sgcn.buffers import applied, empty, numbers, physical_memory, rows_of
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import spmm as kernels
@@ -35,9 +35,7 @@ class Operator(ABC):
     def aggregate(self, h: Tensor | Rows) -> Tensor:
         """M h. Of a constant it is computed once: the passes of a step share it."""
         if h.requires_grad:
-            # torch leaves Function.apply untyped.
-            product: Tensor = _Aggregate.apply(h, self)  # type: ignore[no-untyped-call]
-            return product
+            return applied(_Aggregate, h, self)
         if not self.shared:
             return self._times(h)
         known = self._constants.get(id(h))

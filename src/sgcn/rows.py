@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sgcn.buffers import empty, product, rows_of, rows_product
+from sgcn.buffers import applied, empty, product, rows_of, rows_product
 from sgcn.graph import is_sparse
 from sgcn.kernels import spmm as kernels
 
@@ -99,9 +99,7 @@ class Rows:
         if table is not None:
             whole = self.is_all and table.dtype == torch.float32
             return product(table, weight) if whole else rows_product(table, self.ids, weight)
-        # torch leaves Function.apply untyped.
-        made: Tensor = _SparseTimes.apply(weight, self)  # type: ignore[no-untyped-call]
-        return made
+        return applied(_SparseTimes, weight, self)
 
 
 class _SparseTimes(torch.autograd.Function):

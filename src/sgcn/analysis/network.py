@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from sgcn.analysis.bounds import SMOOTH
 from sgcn.block import Block
+from sgcn.buffers import applied
 from sgcn.nn import GraphConv, Model
 from sgcn.task import Task
 
@@ -63,9 +64,7 @@ class _Product(torch.autograd.Function):
 
 
 def times(matrix: Matrix, h: Tensor) -> Tensor:
-    # torch leaves Function.apply untyped.
-    product: Tensor = _Product.apply(h, matrix)  # type: ignore[no-untyped-call]  # torch's
-    return product
+    return applied(_Product, h, matrix)
 
 
 def _product(h: Input, w: Tensor) -> Tensor:

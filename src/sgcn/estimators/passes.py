@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from sgcn.buffers import difference
+from sgcn.buffers import applied, difference
 from sgcn.nn import Model, layer_input
 from sgcn.nn.layers import Input
 from sgcn.operators import Operator
@@ -185,9 +185,7 @@ def _weighed(value: Tensor, flowing: Tensor | None) -> Tensor:
     """A number whose gradient by ``value`` is ``flowing``; without one ``value`` is a number."""
     if flowing is None:
         return value
-    # torch leaves Function.apply untyped.
-    number: Tensor = _Weighed.apply(value, flowing)  # type: ignore[no-untyped-call]
-    return number
+    return applied(_Weighed, value, flowing)
 
 
 class _Weighed(torch.autograd.Function):

@@ -26,9 +26,8 @@ from numba.extending import intrinsic
 
 from sgcn.kernels.lanes import LANES, load, number, store
 
-# numba compiles for the processor that it runs on, unless a variable of the environment names one
-# (its settings are attributes only when it runs).
-_TOLD: Any = numba.config.CPU_NAME or numba.config.CPU_FEATURES  # type: ignore[attr-defined]
+# numba compiles for the processor that it runs on, unless a variable of the environment names one.
+_TOLD = any(getattr(numba.config, name, None) for name in ("CPU_NAME", "CPU_FEATURES"))
 #: Whether these are faster than torch's: on AMD's processors.
 PREFERRED = not _TOLD and llvmlite.binding.get_host_cpu_name().startswith("znver")
 _WIDE = not _TOLD and bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))
