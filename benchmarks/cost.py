@@ -24,10 +24,10 @@ import torch
 from sgcn.data.source import open_data
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.estimators.engine import Engine
-from sgcn.loader import Loader
 from sgcn.nn import make_model
 from sgcn.rng import Key
 from sgcn.samplers import make_sampler
+from sgcn.sources import Loader
 from sgcn.task import Task, split_nodes
 
 

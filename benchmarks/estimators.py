@@ -20,17 +20,17 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from sgcn.compute.exact import predict
 from sgcn.data.source import open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.estimators.engine import Engine
 from sgcn.graph import Graph
-from sgcn.inference import predict
-from sgcn.loader import Loader
 from sgcn.nn import make_model
 from sgcn.rng import Key
 from sgcn.rows import Features
 from sgcn.samplers import SAMPLERS, make_sampler
+from sgcn.sources import Loader
 from sgcn.task import Task, split_nodes
 
 #: Sizes that make batches comparable; the others are defaults.

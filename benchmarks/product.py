@@ -25,9 +25,9 @@ import torch
 
 from sgcn.bench.bound import Machine
 from sgcn.bench.contestants import _tensor
-from sgcn.buffers import _kernel, _stored
+from sgcn.compute.buffers import _kernel, _stored
+from sgcn.compute.operators import GraphOperator
 from sgcn.data import load
-from sgcn.operators import GraphOperator
 
 
 def seconds(run) -> float:

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sgcn.compute.operators import GraphOperator
 from sgcn.data.synthetic import Synthetic, parse_synthetic, synthetic
 from sgcn.graph import Graph
-from sgcn.operators import GraphOperator
 from sgcn.task import Task, split_nodes
 
 GRAPHS = ("ppi-like", "flickr-like", "flickr-like,homophily=0.5", "flickr-like,noise=0.3")

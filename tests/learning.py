@@ -14,10 +14,10 @@ from torch import Tensor
 
 from helpers import SMALL, power_law, propagation_of
 from sgcn import Graph, Key, Sampler
+from sgcn.compute.operators import Operator
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.engine import Engine, Outcome
 from sgcn.nn import Model, make_model
-from sgcn.operators import Operator
 from sgcn.samplers import NodeSet
 from sgcn.task import Task, split_nodes
 

@@ -16,9 +16,9 @@ from sgcn import Key, SgcnError, fit
 from sgcn.analysis import GradientProbe, Mean, Split
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
-from sgcn.events import Memory, StepEvent
 from sgcn.nn import ACTIVATIONS
 from sgcn.task import Task
+from sgcn.training.events import Memory, StepEvent
 
 GRAPH = labelled()
 

@@ -11,13 +11,13 @@ import torch
 from sgcn import cli, fit
 from sgcn.bench import convergence, convergence_peers, convergence_runs
 from sgcn.bench.convergence_runs import Contestant, Enough, Spec, Watch, fresh_model
+from sgcn.compute.exact import predict
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.errors import SgcnError
-from sgcn.events import Memory, StepEvent
-from sgcn.inference import predict
 from sgcn.rows import Features
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
+from sgcn.training.events import Memory, StepEvent
 
 PYG = pytest.mark.skipif(
     find_spec("torch_geometric") is None, reason="torch_geometric is not installed"

@@ -14,7 +14,7 @@ import torch
 
 from sgcn import cli
 from sgcn.bench import scale, startup
-from sgcn.optim import light
+from sgcn.training.optimizers import light
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -114,7 +114,7 @@ def python(code: str, **more: str) -> subprocess.CompletedProcess[str]:
 def test_light_optimisers_leave_the_compiler_alone():
     made = python(
         "import sys, torch\n"
-        "from sgcn.optim import light\n"
+        "from sgcn.training.optimizers import light\n"
         "w = torch.nn.Parameter(torch.ones(3)); w.grad = torch.ones(3)\n"
         "o = light(torch.optim.Adam)([w], lr=0.1); o.step(); o.load_state_dict(o.state_dict())\n"
         "print('torch._dynamo' in sys.modules)"

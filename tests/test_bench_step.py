@@ -14,7 +14,7 @@ from sgcn import Key, cli, make_sampler
 from sgcn.bench import contestants
 from sgcn.bench.bound import Cost, Machine, Shape, step_cost
 from sgcn.bench.contestants import PEERS, Ours, Published
-from sgcn.buffers import Pool
+from sgcn.compute.buffers import Pool
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.estimators import make_estimator
 from sgcn.task import train_nodes

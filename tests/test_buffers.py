@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from helpers import power_law
-from sgcn import Graph, buffers
-from sgcn.buffers import Pool
+from sgcn import Graph
+from sgcn.compute import buffers
+from sgcn.compute.buffers import Pool
+from sgcn.compute.operators import GraphOperator
 from sgcn.kernels import dense
-from sgcn.operators import GraphOperator
 from sgcn.rows import Features
 
 LARGE = (700, 400)  # more numbers than `Pool.least`: from the pool

@@ -18,10 +18,12 @@ import torch
 from safetensors.torch import load_file
 
 from learning import labelled
-from sgcn import checkpoint, runs, training
 from sgcn.cli import main
-from sgcn.config import make_config, put, read_toml
 from sgcn.data.synthetic import NAMED
+from sgcn.runs import directory as runs
+from sgcn.runs.config import make_config, put, read_toml
+from sgcn.training import checkpoints as checkpoint
+from sgcn.training import loop as training
 
 SMALL = ["--set", "model.widths=8", "--set", "training.batch_size=16"]
 

@@ -11,9 +11,9 @@ import torch
 
 from learning import labelled, small_model
 from sgcn import Graph, SgcnError, fit
+from sgcn.compute.exact import predict
 from sgcn.data import draft
 from sgcn.data.features import write_features
-from sgcn.inference import predict
 from sgcn.rows import Features
 
 

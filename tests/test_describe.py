@@ -16,7 +16,7 @@ from sgcn import Graph
 from sgcn.data import describe as module
 from sgcn.data.describe import describe
 from sgcn.data.synthetic import Synthetic, synthetic
-from sgcn.events import to_json
+from sgcn.training.events import to_json
 
 
 def test_counts_degrees_and_components(graph):

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import TINY, graphs, power_law, streams
-from sgcn import Graph, buffers, kernels
+from sgcn import Graph, kernels
+from sgcn.compute import buffers
 from sgcn.kernels import (
     activations,
     blocks,

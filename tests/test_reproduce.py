@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from sgcn import Graph, SgcnError, data, experiments, training
+from sgcn import Graph, SgcnError, data, experiments
 from sgcn.cli import main
 from sgcn.experiments import EXPERIMENTS, core, execute
 from sgcn.experiments import data as datasets
 from sgcn.experiments.core import PLANS, Plan
 from sgcn.experiments.settings import case
+from sgcn.training import loop as training
 
 TINY = "synthetic:nodes=240,degree=6,features=6,classes=3,communities=3"
 ENDS = (".csv", ".json", ".md", ".svg", ".png")
@@ -38,7 +39,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole list on a tiny graph, one run each."""
     out = tmp_path_factory.mktemp("reproduction")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sgcn.curves.draw", lambda runs: None)  # of every single run: slow
+        patch.setattr("sgcn.runs.curves.draw", lambda runs: None)  # of every single run: slow
         assert reproduce("all", out, "--data", TINY, "--runs", "1") == 0
     return out
 
@@ -46,7 +47,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are half of the time, and `everything` has them."""
-    monkeypatch.setattr("sgcn.curves.draw", lambda runs: None)
+    monkeypatch.setattr("sgcn.runs.curves.draw", lambda runs: None)
     monkeypatch.setattr("sgcn.experiments.output._figure", lambda *what: None)
 
 
@@ -317,7 +318,7 @@ def test_the_papers_numbers_stand_beside_the_papers_dataset() -> None:
 
 def test_a_stand_in_is_named_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sgcn.curves.draw", lambda runs: None)
+    monkeypatch.setattr("sgcn.runs.curves.draw", lambda runs: None)
     small = "synthetic:ppi-like,nodes=240,degree=4,communities=3"
     monkeypatch.setitem(datasets.STAND_INS["quick"], "ppi", small)
     assert reproduce("growing-gap", Path("out"), "--stand-in", "--runs", "1") == 0

@@ -16,7 +16,7 @@ import pytest
 
 from learning import labelled
 from sgcn.cli import main
-from sgcn.events import EpochEvent, JsonLines
+from sgcn.training.events import EpochEvent, JsonLines
 
 # What is trained, and how it is stopped, one signal after the other: before the first checkpoint
 # (None), or so many steps after the last one.

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from sgcn.buffers import Pool
+from sgcn.compute.buffers import Pool
 from sgcn.rows import Features, Table
 
 DTYPES = [torch.float32, torch.bfloat16]

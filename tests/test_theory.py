@@ -130,7 +130,7 @@ def test_too_few_draws(draws):
 
 
 def test_more_than_memory_holds(monkeypatch):
-    monkeypatch.setattr("sgcn.analysis.memory.available", lambda: 100)
+    monkeypatch.setattr("sgcn.machine.available_memory", lambda: 100)
     with pytest.raises(SgcnError, match=r"moments of \d+ entries need 0.0 GB of memory"):
         propagation_error(zoo_graph("hub"), SMALL["neighbor"], SEEDS[:3])
 

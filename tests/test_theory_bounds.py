@@ -397,7 +397,7 @@ def test_other_refusals(monkeypatch):
         model.layers[0].weight *= 1e30
     with pytest.raises(SgcnError, match="bounds of 2 layers are beyond 1e308"):
         appendix.measure(model, graph, SMALL["neighbor"], **FEW)
-    monkeypatch.setattr("sgcn.analysis.memory.available", lambda: 100)
+    monkeypatch.setattr("sgcn.machine.available_memory", lambda: 100)
     with pytest.raises(SgcnError, match=r"16 gradients of \d+ weights, .* take fewer draws"):
         appendix.measure(smooth_model(), graph, SMALL["neighbor"], **FEW)
 

@@ -19,14 +19,14 @@ import sgcn
 from helpers import SMALL
 from learning import bits, drive, early, labelled, make_engine, small_model
 from sgcn import SAMPLERS, Graph, Key, SgcnError, fit, make_model, make_sampler
+from sgcn.compute.exact import predict
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.estimators import engine as engines
 from sgcn.estimators.engine import can_preaggregate
-from sgcn.events import EpochEvent, Memory, ScoreEvent, StepEvent
-from sgcn.inference import predict
 from sgcn.rows import Features
 from sgcn.task import Task, split_nodes
-from sgcn.training import make_optimizer
+from sgcn.training.events import EpochEvent, Memory, ScoreEvent, StepEvent
+from sgcn.training.loop import make_optimizer
 
 GRAPH = labelled()
 
@@ -180,7 +180,7 @@ def test_evaluate_every(estimator, every, wanted):
 
 def test_snapshots_give_the_validation_score_for_free(monkeypatch):
     """No pass of its own in an epoch with a snapshot, except for the last weights and the end."""
-    from sgcn import training
+    from sgcn.training import loop as training
 
     passes = []
     monkeypatch.setattr(

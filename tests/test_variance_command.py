@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from learning import labelled
-from sgcn.analysis import memory, variance
+from sgcn import machine as memory
+from sgcn.analysis import variance
 from sgcn.cli import main
 
 SMALL = ["--set", "model.widths=8", "--set", "training.batch_size=8"]
@@ -171,7 +172,7 @@ def test_no_data(capsys):
 
 
 def test_free_memory(tmp_path, monkeypatch):
-    known = memory.available()
+    known = memory.available_memory()
     assert 1 << 20 < known < 1 << 50
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
-    assert memory.available() >= known
+    assert memory.available_memory() >= known

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from sgcn.estimators import ESTIMATORS, Estimator, make_estimator
     from sgcn.estimators.large_batch import suggest_large_batch
     from sgcn.graph import Graph
-    from sgcn.loader import Loader
     from sgcn.nn import Model, make_model
     from sgcn.rng import Key
     from sgcn.samplers import SAMPLERS, NodeSet, Sampler, make_sampler
-    from sgcn.training import fit
+    from sgcn.sources import Loader
+    from sgcn.training.loop import fit
 
 __version__ = "0.1.0"
 __all__ = [
@@ -45,12 +45,12 @@ _HOME = {
     "Estimator": "sgcn.estimators",
     "Graph": "sgcn.graph",
     "Key": "sgcn.rng",
-    "Loader": "sgcn.loader",
+    "Loader": "sgcn.sources",
     "Model": "sgcn.nn",
     "SAMPLERS": "sgcn.samplers",
     "NodeSet": "sgcn.samplers",
     "Sampler": "sgcn.samplers",
-    "fit": "sgcn.training",
+    "fit": "sgcn.training.loop",
     "make_estimator": "sgcn.estimators",
     "make_model": "sgcn.nn",
     "make_sampler": "sgcn.samplers",

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,8 +23,8 @@ class Rule:
     test: Check
 
 
-def whole(least: int = 1) -> Rule:
-    return Rule(f"a whole number >= {least}", lambda v: _is_whole(v) and v >= least)
+def integer(least: int = 1) -> Rule:
+    return Rule(f"a whole number >= {least}", lambda v: is_integer(v) and v >= least)
 
 
 def real(least: float, *, open_: bool = False) -> Rule:
@@ -50,8 +50,8 @@ def per_layer() -> Rule:
     return Rule(
         "a whole number >= 1, or one such number a layer",
         lambda v: (
-            (_is_whole(v) and v >= 1)
-            or (isinstance(v, tuple) and len(v) > 0 and all(_is_whole(s) and s >= 1 for s in v))
+            (is_integer(v) and v >= 1)
+            or (isinstance(v, tuple) and len(v) > 0 and all(is_integer(s) and s >= 1 for s in v))
         ),
     )
 
@@ -64,7 +64,7 @@ def optional(rule: Rule) -> Rule:
     return Rule(f"{rule.words}, or none", lambda v: v is None or rule.test(v))
 
 
-def _is_whole(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -77,6 +77,26 @@ def option(default: Any, rule: Rule, help: str) -> Any:
     return dataclasses.field(default=default, metadata={"rule": rule, "help": help})
 
 
+def choice(registry: Mapping[str, type[Options]], default: str, help: str) -> Any:
+    """A field that holds one of several kinds of `Options`, chosen by name.
+
+    In flat tables (TOML, ``--set``, keywords) the field's key holds the name, and the options
+    of the chosen kind stand beside it: ``restart = "norm"``, ``alpha = 1.2``.
+    """
+    words = one_of(*registry).words
+    kinds = tuple(registry.values())
+    rule = Rule(words, lambda v: isinstance(v, kinds))
+    metadata = {"rule": rule, "help": help, "registry": registry}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def part(kind: type[Options], help: str) -> Any:
+    """A field that holds `Options` of one kind, whose own options stand beside the others."""
+    rule = Rule(f"a {kind.__name__}", lambda v: isinstance(v, kind))
+    metadata = {"rule": rule, "help": help, "part": kind}
+    return dataclasses.field(default_factory=kind, metadata=metadata)
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Base of everything configurable: frozen, and checked as soon as it is made."""
@@ -84,19 +104,80 @@ class Options:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value, rule = getattr(self, field.name), field.metadata["rule"]
+            registry = field.metadata.get("registry")
             if isinstance(value, list):  # TOML and JSON have lists where we hold tuples
                 value = tuple(value)
                 object.__setattr__(self, field.name, value)
+            elif registry is not None and isinstance(value, str) and value in registry:
+                value = registry[value]()
+                object.__setattr__(self, field.name, value)
             if not rule.test(value):
                 raise SgcnError(
-                    f"{type(self).__name__.removesuffix('Options').lower()}: {field.name} is "
-                    f"{value!r}, "
-                    f"expected {rule.words}"
+                    f"{self.title()}: {field.name} is {value!r}, expected {rule.words}"
+                    f"{nearest(value, registry) if registry and isinstance(value, str) else ''}"
                 )
 
     @classmethod
+    def title(cls) -> str:
+        """What error messages call it."""
+        return cls.__name__.removesuffix("Options").lower()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """From a flat table: its own options, and beside them those of its parts and choices."""
+        left = dict(values)
+        made = cls._take(left)
+        for key in left:
+            known = list(made.values())
+            raise SgcnError(
+                f"{cls.title()} has no option {key!r}{cls._homes(key)}, expected one of "
+                f"{', '.join(known) or 'none'}{nearest(key, known)}"
+            )
+        return made
+
+    @classmethod
+    def _take(cls, left: dict[str, Any]) -> Self:
+        """From what it knows of ``left``, which is taken out."""
+        own: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            kind, registry = field.metadata.get("part"), field.metadata.get("registry", {})
+            value = left.pop(field.name, kind or field.default)
+            if isinstance(value, str) and value in registry:
+                value = registry[value]
+            if isinstance(value, type) and issubclass(value, Options):
+                value = value._take(left)
+            own[field.name] = value
+        return cls(**own)
+
+    @classmethod
+    def _homes(cls, key: str) -> str:
+        """Which other choices would have the option ``key``."""
+        found = []
+        for field in dataclasses.fields(cls):
+            if "part" in field.metadata:
+                found.append(field.metadata["part"]._homes(key))
+            for name, kind in field.metadata.get("registry", {}).items():
+                if key in [f.name for f in dataclasses.fields(kind)]:
+                    found.append(f" (it belongs to {field.name} = {name})")
+        return "".join(found)
+
+    def values(self) -> dict[str, Any]:
+        """The flat table that `of` makes this of."""
+        found: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if "registry" in field.metadata:
+                kinds = field.metadata["registry"].items()
+                found[field.name] = next(name for name, kind in kinds if type(value) is kind)
+            if isinstance(value, Options):
+                found |= value.values()
+            else:
+                found[field.name] = value
+        return found
+
+    @classmethod
     def described(cls) -> list[tuple[str, Any, str, str]]:
-        """(name, default, what it must be, help) of every option."""
+        """(name, default, what it must be, help) of every option of its own."""
         return [
             (f.name, f.default, f.metadata["rule"].words, f.metadata["help"])
             for f in dataclasses.fields(cls)
@@ -124,14 +205,7 @@ def build(
 ) -> Any:
     """An instance of ``registry[name]`` with ``values``; unknown names get the nearest known."""
     known_name(kind, name, registry)
-    known = [f.name for f in dataclasses.fields(registry[name])]
-    for key in values:
-        if key not in known:
-            raise SgcnError(
-                f"{name} has no option {key!r}, expected one of "
-                f"{', '.join(known) or 'none'}{nearest(key, known)}"
-            )
-    return registry[name](**values)
+    return registry[name].of(values)
 
 
 def parse_value(text: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sgcn import buffers
+from sgcn.compute import buffers
 from sgcn.kernels import dense
 
 

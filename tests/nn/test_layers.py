@@ -20,12 +20,12 @@ from learning import (
     small_model,
 )
 from sgcn import Key, Model, SgcnError, fit, make_model
-from sgcn.events import EpochEvent, Memory
-from sgcn.inference import embed, predict
+from sgcn.compute.exact import embed, predict
+from sgcn.compute.operators import BlockOperator, GraphOperator
 from sgcn.nn import ACTIVATIONS, Attention, GraphConv
 from sgcn.nn import layers as layers_module
-from sgcn.operators import BlockOperator, GraphOperator
 from sgcn.rows import Features
+from sgcn.training.events import EpochEvent, Memory
 
 GRAPH = labelled()
 

@@ -11,7 +11,7 @@ import torch
 from helpers import SMALL, dense_block, power_law, propagation_of
 from learning import labelled
 from sgcn import Graph, Key, SgcnError
-from sgcn.operators import BlockOperator, GraphOperator, Operator, RowsOperator
+from sgcn.compute.operators import BlockOperator, GraphOperator, Operator, RowsOperator
 from sgcn.rows import Features, Rows
 
 KINDS = {

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from made_runs import Parts, lines, make_run, read_page, step
 
-from sgcn import runs
 from sgcn.cli import main
 from sgcn.report import page, recording
+from sgcn.runs import directory as runs
 
 
 def report(out: Path, *folders: Path) -> Path:

@@ -21,7 +21,6 @@ from tqdm import tqdm
 
 from sgcn.analysis import bounds
 from sgcn.analysis.bounds import Constants, Distances, Norms, Theorem
-from sgcn.analysis.memory import check_memory
 from sgcn.analysis.moments import Mean, Split
 from sgcn.analysis.network import Input, Matrix, Network, matrix_of, refusal, steepest
 from sgcn.analysis.probe import GradientProbe
@@ -33,6 +32,7 @@ from sgcn.estimators.engine import Engine
 from sgcn.estimators.large_batch import suggest_large_batch
 from sgcn.graph import Graph, is_sparse
 from sgcn.kernels.random import permutation
+from sgcn.machine import check_memory
 from sgcn.nn import Model
 from sgcn.rng import Key, check_seed
 from sgcn.samplers import NodeSet, Sampler

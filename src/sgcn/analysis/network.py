@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from sgcn.analysis.bounds import SMOOTH
 from sgcn.block import Block
-from sgcn.buffers import applied
+from sgcn.compute.buffers import applied
 from sgcn.nn import GraphConv, Model
 from sgcn.task import Task
 

@@ -19,14 +19,14 @@ from torch import Tensor
 
 from sgcn.analysis.moments import Mean, Split, number
 from sgcn.block import Batch, Int32
+from sgcn.compute.operators import BlockOperator
 from sgcn.errors import SgcnError
 from sgcn.estimators.engine import Engine
 from sgcn.estimators.passes import Pass, Step, backward
 from sgcn.kernels.random import permutation
-from sgcn.loader import Loader
-from sgcn.operators import BlockOperator
 from sgcn.rng import Key, check_seed
 from sgcn.samplers.base import NodeSet, exact_block
+from sgcn.sources import Loader
 
 _PROBES, _SEEDS = 1 << 35, 1 << 36  # layer numbers of the streams that probes draw from
 

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from sgcn.analysis.memory import check_memory
 from sgcn.analysis.moments import Mean, number
 from sgcn.block import Block, Int32, Int64
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
+from sgcn.machine import check_memory
 from sgcn.rng import Key, check_seed
 from sgcn.samplers import NodeSet, Sampler
 from sgcn.samplers.base import ColumnLaw, LayerSampler, exact_block, size_of_layer

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sgcn.analysis.memory import check_memory
 from sgcn.analysis.probe import GradientProbe
-from sgcn.config import Config
 from sgcn.errors import SgcnError
-from sgcn.events import Progress, Sink
 from sgcn.graph import Graph
+from sgcn.machine import check_memory
 from sgcn.nn import Model
-from sgcn.runs import optimizer_of, prepare, rehearse
+from sgcn.runs.config import Config
+from sgcn.runs.directory import optimizer_of, prepare, rehearse
 from sgcn.samplers import NodeSet
 from sgcn.task import train_nodes
-from sgcn.training import fit
+from sgcn.training.events import Progress, Sink
+from sgcn.training.loop import fit
 
 #: Steps that a run must have so that one of them is measured.
 _FEWEST = 5

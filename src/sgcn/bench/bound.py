@@ -14,7 +14,7 @@ from statistics import median
 
 import torch
 
-from sgcn.buffers import multiply
+from sgcn.compute.buffers import multiply
 
 _FLOAT = 4  # bytes
 

@@ -28,7 +28,7 @@ from sgcn.nn import make_model
 from sgcn.rng import Key
 from sgcn.samplers import Sampler, make_sampler
 from sgcn.task import Task, train_nodes
-from sgcn.training import make_optimizer
+from sgcn.training.loop import make_optimizer
 
 WIDTH = 256
 DEPTH = baselines.DEPTH

@@ -21,9 +21,9 @@ from torch.nn.functional import elu
 
 from sgcn.bench.contestants import pyg_edges, subgraph
 from sgcn.graph import Graph
-from sgcn.loader import Loader
 from sgcn.nn import Model
 from sgcn.samplers import make_sampler
+from sgcn.sources import Loader
 from sgcn.task import Task, train_nodes
 
 SIZE = 5  # neighbours of a node in a layer: the default of our `neighbor`

@@ -20,19 +20,19 @@ from typing import Any
 
 import torch
 
-from sgcn.averaging import WeightAverage
 from sgcn.bench.process import answer, forget_peak, peak_mb
+from sgcn.compute.exact import predict
 from sgcn.data.source import open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.graph import Graph
-from sgcn.inference import predict
 from sgcn.nn import Model, make_model
 from sgcn.options import parse_value
 from sgcn.rows import Features
 from sgcn.samplers import Sampler, make_sampler
 from sgcn.task import Task, split_nodes
-from sgcn.training import fit
+from sgcn.training.averaging import WeightAverage
+from sgcn.training.loop import fit
 
 #: A look at the scores is due after this share of the time so far, or of the last look's time.
 _LOOK, _REST = 0.04, 0.25

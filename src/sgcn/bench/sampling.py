@@ -28,10 +28,10 @@ from sgcn.errors import SgcnError
 from sgcn.experiments.data import split_names
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
-from sgcn.loader import Loader
 from sgcn.options import known_name
 from sgcn.rng import Key
 from sgcn.samplers import NodeSet, Sampler, make_sampler
+from sgcn.sources import Loader
 
 DEPTH = baselines.DEPTH
 _BURST = 0.02  # seconds: fast samplers are timed over several batches in a row

@@ -16,11 +16,11 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from sgcn.analysis.memory import available
 from sgcn.bench import peers
 from sgcn.bench import report as reports
 from sgcn.bench.process import answer, call, forget_peak, peak_mb
 from sgcn.errors import SgcnError
+from sgcn.machine import available_memory as available
 from sgcn.options import known_name
 
 DEGREE, FEATURES, CLASSES = 20.0, 32, 8
@@ -120,10 +120,10 @@ def one_size(order: dict[str, Any]) -> dict[str, Any]:
     from sgcn.data.synthetic import Synthetic, synthetic
     from sgcn.estimators import make_estimator
     from sgcn.estimators.engine import Engine, Outcome
-    from sgcn.loader import Loader
     from sgcn.nn import make_model
     from sgcn.rng import Key
     from sgcn.samplers import make_sampler
+    from sgcn.sources import Loader
     from sgcn.task import Task, train_nodes
 
     torch.set_num_threads(order["threads"])

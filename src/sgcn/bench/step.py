@@ -24,12 +24,12 @@ from sgcn.bench import report as reports
 from sgcn.bench.bound import Cost, Machine, Shape, step_cost, table_cost
 from sgcn.bench.contestants import DEPTH, PEERS, WIDTH, Ours, Published, Seeds, missing
 from sgcn.block import Batch
-from sgcn.buffers import physical_memory
 from sgcn.data import load
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.experiments.data import split_names
 from sgcn.graph import Graph
+from sgcn.machine import physical_memory
 from sgcn.rng import Key
 from sgcn.samplers import NodeSet, Sampler, make_sampler
 from sgcn.task import Task, train_nodes

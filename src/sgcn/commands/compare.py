@@ -32,9 +32,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn import runs
-    from sgcn.config import make_config
-    from sgcn.curves import draw
+    from sgcn.runs import directory as runs
+    from sgcn.runs.config import make_config
+    from sgcn.runs.curves import draw
 
     configs = []
     for name in args.estimators.split(","):

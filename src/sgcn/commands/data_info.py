@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
 
     from sgcn.data.describe import describe
     from sgcn.data.source import open_as_is
-    from sgcn.events import to_json
+    from sgcn.training.events import to_json
 
     description = describe(open_as_is(args.data))
     if args.json:

@@ -17,11 +17,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import torch
 
-    from sgcn.events import to_json
-    from sgcn.inference import predict
+    from sgcn.compute.exact import predict
     from sgcn.rows import Features
-    from sgcn.runs import open_run
+    from sgcn.runs.directory import open_run
     from sgcn.task import Task, split_nodes
+    from sgcn.training.events import to_json
 
     _, graph, model = open_run(args.run_directory)
     logits = predict(model, graph, Features.of(graph.x))

@@ -25,10 +25,10 @@ def run(args: argparse.Namespace) -> None:
 
     import numpy as np
 
-    from sgcn import inference
+    from sgcn.compute import exact as inference
     from sgcn.errors import SgcnError
     from sgcn.rows import Features
-    from sgcn.runs import open_run
+    from sgcn.runs.directory import open_run
     from sgcn.task import Task
 
     if args.out.suffix != ".npy" or not args.out.parent.is_dir():

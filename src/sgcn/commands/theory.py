@@ -20,9 +20,9 @@ from sgcn.errors import SgcnError
 
 if TYPE_CHECKING:
     from sgcn.analysis.appendix import Report
-    from sgcn.config import Config
     from sgcn.graph import Graph
     from sgcn.nn import Model
+    from sgcn.runs.config import Config
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,10 +48,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn import runs
     from sgcn.analysis import appendix, theory
-    from sgcn.checkpoint import write_text
-    from sgcn.events import to_json
+    from sgcn.runs import directory as runs
+    from sgcn.training.checkpoints import write_text
+    from sgcn.training.events import to_json
 
     if args.trained is not None:
         if args.config is not None or args.data is not None:
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _configs(args: argparse.Namespace) -> list[Config]:
-    from sgcn.config import make_config
+    from sgcn.runs.config import make_config
 
     configs = []
     for sampler in [None] if args.sampler is None else args.sampler.split(","):
@@ -112,9 +112,9 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
     """The graph and the model; without a model, why the bounds do not speak of it."""
     from dataclasses import asdict
 
-    from sgcn import runs
     from sgcn.analysis.network import refusal
     from sgcn.data.source import open_data
+    from sgcn.runs import directory as runs
 
     try:
         config, graph, model = runs.prepare(config)

@@ -34,9 +34,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn import runs
-    from sgcn.config import make_config
     from sgcn.data.source import is_file
+    from sgcn.runs import directory as runs
+    from sgcn.runs.config import make_config
 
     if args.resume is not None:
         chosen = (args.data, args.sampler, args.estimator, args.epochs, args.seed, args.config)
@@ -69,7 +69,7 @@ def plain(name: str) -> str:
 
 def values_of(args: argparse.Namespace) -> dict[str, Any]:
     """The configuration that the options spell out: file first, then names, then --set."""
-    from sgcn.config import DEFAULT_NAMES, put, read_toml
+    from sgcn.runs.config import DEFAULT_NAMES, put, read_toml
 
     values = {} if args.config is None else read_toml(args.config)
     if args.data is not None:

@@ -46,9 +46,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.analysis import picture, variance
-    from sgcn.checkpoint import write_text
-    from sgcn.config import make_config
-    from sgcn.events import to_json
+    from sgcn.runs.config import make_config
+    from sgcn.training.checkpoints import write_text
+    from sgcn.training.events import to_json
 
     configs = []
     for sampler in [None] if args.sampler is None else args.sampler.split(","):

@@ -24,7 +24,7 @@ from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import synthetic as kernels
 from sgcn.kernels.random import permutation, uniforms
-from sgcn.options import Options, between, flag, known_name, nearest, option, real, whole
+from sgcn.options import Options, between, flag, integer, known_name, nearest, option, real
 from sgcn.rng import Key, check_seed
 
 # Streams of the generator: numbers that no layer of a sample has.
@@ -35,12 +35,12 @@ _ORDER, _EDGES, _CENTRES, _NOISE, _SETS, _LABELS, _OTHERS, _SPLIT = range(1 << 3
 class Synthetic(Options):
     """What a synthetic graph is like."""
 
-    nodes: int = option(10_000, whole(2), "nodes")
+    nodes: int = option(10_000, integer(2), "nodes")
     degree: float = option(20.0, real(0, open_=True), "mean degree: twice the edges over the nodes")
-    features: int = option(64, whole(), "features of a node")
-    classes: int = option(8, whole(), "classes, or labels with multi_label")
+    features: int = option(64, integer(), "features of a node")
+    classes: int = option(8, integer(), "classes, or labels with multi_label")
     multi_label: bool = option(False, flag(), "a node has a set of labels instead of one class")
-    communities: int = option(16, whole(), "communities of one size; class = community mod classes")
+    communities: int = option(16, integer(), "equal communities; class = community mod classes")
     homophily: float = option(0.75, between(0, 1), "share of edges inside a community")
     power: float = option(2.5, real(2, open_=True), "exponent of the degrees' power law")
     hub: float = option(

@@ -8,7 +8,7 @@ from typing import Any
 from sgcn.errors import SgcnError
 from sgcn.estimators.forward import FORWARD_RULES
 from sgcn.estimators.gradient import GRADIENT_RULES
-from sgcn.options import Options, Rule, flag, nearest, one_of, option, optional, real, whole
+from sgcn.options import Options, Rule, flag, integer, nearest, one_of, option, optional, real
 
 
 def _share_or_count() -> Rule:
@@ -28,9 +28,9 @@ class Estimator(Options):
 
     forward: str = option("plain", one_of(*FORWARD_RULES), "how embeddings are corrected")
     gradient: str = option("plain", one_of(*GRADIENT_RULES), "how the gradient is corrected")
-    gap: int = option(10, whole(), "K: a snapshot every K steps")
+    gap: int = option(10, integer(), "K: a snapshot every K steps")
     growth: float = option(0.0, real(0.0), "g: the gap grows as K + g s with snapshot s")
-    warmup: int = option(0, whole(0), "plain steps before the first snapshot")
+    warmup: int = option(0, integer(0), "plain steps before the first snapshot")
     restart: str = option(
         "movement",
         one_of("movement", "norm", "gradient", "none"),

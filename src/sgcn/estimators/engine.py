@@ -20,7 +20,13 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Batch, Block, Int32
-from sgcn.buffers import physical_memory
+from sgcn.compute.operators import (
+    BlockOperator,
+    GraphOperator,
+    Operator,
+    Preaggregated,
+    RowsOperator,
+)
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator
 from sgcn.estimators.forward import FORWARD_RULES
@@ -36,14 +42,8 @@ from sgcn.estimators.passes import (
 )
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
+from sgcn.machine import physical_memory
 from sgcn.nn import Model
-from sgcn.operators import (
-    BlockOperator,
-    GraphOperator,
-    Operator,
-    Preaggregated,
-    RowsOperator,
-)
 from sgcn.rng import Key
 from sgcn.rows import Features, Table
 from sgcn.samplers.base import NodeSet, Sampler, exact_block

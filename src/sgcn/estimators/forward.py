@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.parametrize import is_parametrized
 
-from sgcn.buffers import added, difference, distance, shifted
+from sgcn.compute.buffers import added, difference, distance, shifted
+from sgcn.compute.operators import Shifted
 from sgcn.estimators.passes import Pass, Step, Weights, plain_layer
 from sgcn.nn.layers import Input
-from sgcn.operators import Shifted
 from sgcn.rows import Table
 
 

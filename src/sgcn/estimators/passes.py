@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from sgcn.buffers import applied, difference
+from sgcn.compute.buffers import applied, difference
+from sgcn.compute.operators import Operator
 from sgcn.nn import Model, layer_input
 from sgcn.nn.layers import Input
-from sgcn.operators import Operator
 from sgcn.rng import Key
 from sgcn.task import Task
 

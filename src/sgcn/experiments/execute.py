@@ -86,7 +86,7 @@ def _job(case: Case, seed: int, kind: str, plan: Plan, out: Path, prints: dict[s
 
 def _sections(values: dict[str, Any]) -> dict[str, Any]:
     """All options, as JSON has them; the graph is known by its content."""
-    from sgcn.config import make_config
+    from sgcn.runs.config import make_config
 
     found: dict[str, Any] = json.loads(json.dumps(make_config(values).sections()))
     return found
@@ -162,8 +162,8 @@ def perform(job: Job) -> None:
     """One run; its result is written last."""
     import torch
 
-    from sgcn.checkpoint import write_text
-    from sgcn.events import to_json
+    from sgcn.training.checkpoints import write_text
+    from sgcn.training.events import to_json
 
     found = {"failed": None, "threads": torch.get_num_threads()}
     found |= _probe(job) if job.kind == PROBE else _train(job)
@@ -173,8 +173,8 @@ def perform(job: Job) -> None:
 
 
 def _train(job: Job) -> dict[str, Any]:
-    from sgcn import runs
-    from sgcn.config import make_config
+    from sgcn.runs import directory as runs
+    from sgcn.runs.config import make_config
 
     resume = runs.is_run(job.folder) and not (job.folder / RESULT).exists()
     if not resume:
@@ -202,7 +202,7 @@ def _train(job: Job) -> dict[str, Any]:
 
 def _probe(job: Job) -> dict[str, Any]:
     from sgcn.analysis.variance import measure
-    from sgcn.config import make_config
+    from sgcn.runs.config import make_config
 
     # Not a multiple of K = 10, or all measurements would be equally far from a snapshot.
     every = 7 if job.steps <= 300 else 10 * (job.steps // 300) + 7
@@ -213,7 +213,7 @@ def _probe(job: Job) -> dict[str, Any]:
 
 def check(cases: Sequence[Case]) -> None:
     """Refuse what no run could be made of, before the first one starts."""
-    from sgcn.config import make_config
+    from sgcn.runs.config import make_config
 
     for case in cases:
         make_config(case.values)

@@ -8,9 +8,9 @@ from time import perf_counter
 import torch
 
 from sgcn.block import Int32
-from sgcn.config import Config
 from sgcn.estimators.engine import Engine
-from sgcn.runs import prepare
+from sgcn.runs.config import Config
+from sgcn.runs.directory import prepare
 from sgcn.samplers.base import exact_block
 from sgcn.task import Task, split_nodes, train_nodes
 

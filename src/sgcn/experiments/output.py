@@ -12,11 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sgcn.checkpoint import write_text
 from sgcn.errors import SgcnError
-from sgcn.events import to_json
 from sgcn.experiments.core import Case, Experiment, Plan, Run
 from sgcn.experiments.measures import curve, number
+from sgcn.training.checkpoints import write_text
+from sgcn.training.events import to_json
 
 COLUMNS = (
     "experiment", "budget", "data", "comparison", "sampler", "estimator", "setting", "seed",

@@ -8,10 +8,10 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from sgcn.buffers import elu
+from sgcn.compute.buffers import elu
+from sgcn.compute.operators import Operator
 from sgcn.errors import SgcnError
 from sgcn.nn.layers import Attention, Dense, GraphConv, Input, Isomorphism, Residual
-from sgcn.operators import Operator
 from sgcn.options import nearest
 from sgcn.rows import Rows
 

@@ -11,8 +11,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from sgcn.buffers import product
-from sgcn.operators import Operator
+from sgcn.compute.buffers import product
+from sgcn.compute.operators import Operator
 from sgcn.rows import Rows
 
 Input = Tensor | Rows

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from sgcn.errors import SgcnError
-from sgcn.events import to_json
 from sgcn.report.page import find_runs, page, page_data
+from sgcn.training.events import to_json
 
 _LOOPBACK = "127.0.0.1"
 #: What a browser on this machine calls us. Any other name is a foreign page's, pointed at us.

@@ -14,7 +14,7 @@ import numpy as np
 from sgcn.errors import SgcnError
 from sgcn.report.thinning import POINTS, Floats, smooth, thin
 
-#: The files of `sgcn.runs`, named again here because reading them need not wait for torch.
+#: The files of `sgcn.runs.directory`, named again: reading them need not wait for torch.
 CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
 #: The curves, and whether they jump from batch to batch so much that a smooth line helps.
 CURVES = {

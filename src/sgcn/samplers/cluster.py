@@ -11,7 +11,7 @@ from sgcn.block import Batch, Block, Int32
 from sgcn.data import store
 from sgcn.graph import Graph
 from sgcn.kernels import batches as kernels
-from sgcn.options import flag, option, whole
+from sgcn.options import flag, integer, option
 from sgcn.rng import Key
 from sgcn.samplers.base import NodeSet, Sampler, row_targets, scratch, weighting_option
 
@@ -42,8 +42,8 @@ class Cluster(Sampler):
     summary = "Cluster-GCN: q METIS parts at a time, edges between them kept"
     draws_nodes = True
 
-    parts: int = option(50, whole(), "METIS parts of the graph")
-    parts_per_batch: int = option(2, whole(), "parts q in a batch")
+    parts: int = option(50, integer(), "METIS parts of the graph")
+    parts_per_batch: int = option(2, integer(), "parts q in a batch")
     rescale_between: bool = option(
         True, flag(), "weigh entries between parts by their inverse chance; off: P_ij as published"
     )

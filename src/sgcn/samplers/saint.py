@@ -13,7 +13,7 @@ from sgcn.graph import Graph
 from sgcn.kernels import blocks as block_kernels
 from sgcn.kernels import subgraphs as kernels
 from sgcn.kernels.batches import node_batch
-from sgcn.options import one_of, option, whole
+from sgcn.options import integer, one_of, option
 from sgcn.rng import Key
 from sgcn.samplers.base import (
     ColumnLaw,
@@ -47,8 +47,8 @@ class Saint(Sampler):
     draws_nodes = True
 
     variant: str = option("node", one_of("node", "edge", "walk"), "what is drawn")
-    size: int = option(2048, whole(), "draws: nodes, edges, or roots of walks")
-    walk_length: int = option(2, whole(), "steps of a walk (variant walk)")
+    size: int = option(2048, integer(), "draws: nodes, edges, or roots of walks")
+    walk_length: int = option(2, integer(), "steps of a walk (variant walk)")
     weighting: str = weighting_option("hajek")
 
     def batches(self, graph: Graph, nodes: NodeSet, batch_size: int) -> int:

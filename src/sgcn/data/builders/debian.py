@@ -30,7 +30,7 @@ from sgcn.data.builders.sources import Source, read_source
 from sgcn.data.builders.words import bag_of_words
 from sgcn.errors import SgcnError
 from sgcn.graph import Array
-from sgcn.options import Options, between, option, whole
+from sgcn.options import Options, between, integer, option
 
 #: Fields whose packages belong with the one that names them. Conflicts, Breaks and Replaces do not.
 RELATIONS = ("depends", "pre-depends", "recommends", "suggests", "enhances")
@@ -47,12 +47,12 @@ _LICENCE = (
 class Debian(Options):
     """Where the builder draws its lines."""
 
-    words: int = option(500, whole(), "features: the words in most descriptions")
-    word_least: int = option(20, whole(), "descriptions that a word must be in")
+    words: int = option(500, integer(), "features: the words in most descriptions")
+    word_least: int = option(20, integer(), "descriptions that a word must be in")
     word_most: float = option(0.5, between(0, 1), "share of descriptions that it may be in")
-    section_least: int = option(20, whole(), "packages that make a section a class")
-    tag_least: int = option(200, whole(), "packages that make a tag a label")
-    providers: int = option(5, whole(0), "virtual packages of more providers make no edges")
+    section_least: int = option(20, integer(), "packages that make a section a class")
+    tag_least: int = option(200, integer(), "packages that make a tag a label")
+    providers: int = option(5, integer(0), "virtual packages of more providers make no edges")
 
 
 @dataclass

@@ -27,7 +27,7 @@ from sgcn.data.builders.sources import Source, read_source
 from sgcn.data.builders.words import bag_of_words
 from sgcn.errors import SgcnError
 from sgcn.graph import Array
-from sgcn.options import Options, between, option, whole
+from sgcn.options import Options, between, integer, option
 
 #: The letter of a part of speech in pointers, and its file. Adjective satellites (s) are in adj.
 FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
@@ -53,8 +53,8 @@ _LICENCE = (
 class WordNet(Options):
     """Where the builder draws its lines."""
 
-    words: int = option(500, whole(), "features: the words in most glosses")
-    word_least: int = option(20, whole(), "glosses that a word must be in")
+    words: int = option(500, integer(), "features: the words in most glosses")
+    word_least: int = option(20, integer(), "glosses that a word must be in")
     word_most: float = option(0.5, between(0, 1), "share of glosses that it may be in")
 
 

@@ -26,7 +26,7 @@ from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
 from sgcn.data.readers.tables import Table, open_table
 from sgcn.data.readers.words import Names, Words
 from sgcn.errors import SgcnError
-from sgcn.options import Rule, flag, option, optional, whole
+from sgcn.options import Rule, flag, integer, option, optional
 
 _TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet")
 _CLASSES = "number the classes from 0 on first"
@@ -40,7 +40,7 @@ def a_path() -> Rule:
 def a_column() -> Rule:
     return Rule(
         "the name of a column, or its number from 0",
-        lambda v: (isinstance(v, str) and v != "") or whole(0).test(v),
+        lambda v: (isinstance(v, str) and v != "") or integer(0).test(v),
     )
 
 

@@ -17,7 +17,7 @@ from sgcn.data.layout import IDS
 from sgcn.data.readers.tables import Table
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
-from sgcn.options import flag, one_of, option, optional, whole
+from sgcn.options import flag, integer, one_of, option, optional
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class EdgeList(Beside):
         "numbers", one_of("numbers", "compact", "text"),
         "numbers as they are, numbers renumbered without gaps, or names",
     )  # fmt: skip
-    nodes: int | None = option(None, optional(whole()), "how many nodes; none: as the files say")
+    nodes: int | None = option(None, optional(integer()), "how many nodes; none: as the files say")
 
     def read(self, source: Path, draft: Draft) -> Graph:
         table = self.table(source, "an edge list")

@@ -23,7 +23,7 @@ from sgcn.data.readers.lines import number_rows
 from sgcn.data.readers.pickles import Csr, Lists, array_of, read_lists, read_pickle
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
-from sgcn.options import option, whole
+from sgcn.options import integer, option
 
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 _GRAPH = "a pickle of a dict with the list of neighbours of each node (graph)"
@@ -41,7 +41,7 @@ class Planetoid(Importer):
     summary: ClassVar[str] = "folder with ind.NAME.{x,tx,allx,y,ty,ally,graph,test.index}"
 
     dataset: str | None = option(None, a_name(), "NAME in the files' names; none: look")
-    validation: int = option(500, whole(), "how many nodes after the training ones validate")
+    validation: int = option(500, integer(), "how many nodes after the training ones validate")
 
     def read(self, source: Path, draft: Draft) -> Graph:
         name = self.dataset or _name(folder(source, _FILES))

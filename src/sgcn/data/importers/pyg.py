@@ -20,7 +20,7 @@ from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.files import check_size, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
-from sgcn.options import flag, option, whole
+from sgcn.options import flag, integer, option
 
 _WHAT = "a homogeneous graph that PyTorch Geometric saved (.pt)"
 _MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
@@ -35,7 +35,7 @@ class Pyg(Importer):
     name: ClassVar[str] = "pyg"
     summary: ClassVar[str] = "file.pt with a Data object, its dict, or processed/data.pt"
 
-    split: int = option(0, whole(0), "which split, where masks have a column for each")
+    split: int = option(0, integer(0), "which split, where masks have a column for each")
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
     weighted: bool = option(False, flag(), "use edge_weight")
 

@@ -22,7 +22,7 @@ from sgcn.options import (
     per_layer,
     real,
     share,
-    whole,
+    integer,
 )
 from sgcn.samplers import Sampler, make_sampler
 
@@ -49,7 +49,7 @@ class ModelOptions(Options):
     layer: str = option(
         "auto", one_of("auto", *LAYERS), "kind of layer; auto: mean, or concat for multi-label"
     )
-    layers: int = option(2, whole(), "graph layers L")
+    layers: int = option(2, integer(), "graph layers L")
     widths: int | tuple[int, ...] = option(128, per_layer(), "width of the layers")
     activation: str = option("elu", one_of(*ACTIVATIONS), "after every layer")
     bias: bool = option(False, flag(), "layers have a bias, which lags in history tables")
@@ -71,13 +71,13 @@ class OptimizerOptions(Options):
 class TrainingOptions(Options):
     """[training]"""
 
-    epochs: int = option(10, whole(), "passes over the training nodes")
-    batch_size: int = option(512, whole(), "seeds of a batch")
+    epochs: int = option(10, integer(), "passes over the training nodes")
+    batch_size: int = option(512, integer(), "seeds of a batch")
     batches_per_epoch: int | None = option(
-        None, optional(whole()), "batches in an epoch; none: one pass over the training nodes"
+        None, optional(integer()), "batches in an epoch; none: one pass over the training nodes"
     )
-    seed: int = option(0, whole(0), "of weights, batches and samples")
-    threads: int = option(1, whole(0), "threads that sample ahead")
+    seed: int = option(0, integer(0), "of weights, batches and samples")
+    threads: int = option(1, integer(0), "threads that sample ahead")
     inductive: bool = option(False, flag(), "train on the graph of the training nodes alone")
     preaggregate: bool | None = option(
         None, optional(flag()), "compute P X once: layer 1 needs no sampling; none: if it can be"
@@ -85,13 +85,13 @@ class TrainingOptions(Options):
     average: float = option(
         0.98, share(), "decay of the moving average of weights that is scored and kept; 0: none"
     )
-    evaluate_every: int = option(1, whole(), "epochs between scores, where no snapshot gives one")
+    evaluate_every: int = option(1, integer(), "epochs between scores, where no snapshot gives one")
     best_by: str = option("f1_micro", one_of("f1_micro", "loss"), "what the best model is best in")
     patience: int | None = option(
-        None, optional(whole()), "stop after so many epochs without a better score"
+        None, optional(integer()), "stop after so many epochs without a better score"
     )
     probe_every: int | None = option(
-        None, optional(whole()), "steps between looks at the gradient's error; none: no looks"
+        None, optional(integer()), "steps between looks at the gradient's error; none: no looks"
     )
     checkpoint_seconds: float = option(30.0, real(0.0), "least time between two checkpoints")
 

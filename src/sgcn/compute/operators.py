@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Block
-from sgcn.buffers import applied, empty, numbers, physical_memory, rows_of
+from sgcn.compute.buffers import applied, empty, numbers, rows_of
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import spmm as kernels
+from sgcn.machine import physical_memory
 from sgcn.rows import Features, Rows
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sgcn.buffers import applied, empty, product, rows_of, rows_product
+from sgcn.compute.buffers import applied, empty, product, rows_of, rows_product
 from sgcn.graph import is_sparse
 from sgcn.kernels import spmm as kernels
 

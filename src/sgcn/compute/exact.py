@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sgcn.compute.operators import GraphOperator
 from sgcn.graph import Graph
 from sgcn.nn import Model, layer_input
 from sgcn.nn.layers import Input
-from sgcn.operators import GraphOperator
 from sgcn.rows import Features
 
 

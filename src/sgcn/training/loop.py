@@ -19,22 +19,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgcn.averaging import WeightAverage
-from sgcn.checkpoint import load_state, pack_optimizer, save_state, unpack_optimizer
+from sgcn.compute.exact import predict
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.engine import Engine, Outcome, can_preaggregate
-from sgcn.events import EpochEvent, Event, JsonLines, ScoreEvent, Sink, StepEvent
 from sgcn.graph import Graph
-from sgcn.inference import predict
-from sgcn.loader import Loader, Prefetcher
 from sgcn.nn import Model
-from sgcn.optim import light
-from sgcn.options import nearest, whole
+from sgcn.options import integer, nearest
 from sgcn.rng import Key, check_seed
 from sgcn.rows import Features
 from sgcn.samplers import NodeSet, Sampler, make_sampler
+from sgcn.sources import Loader, Prefetcher
 from sgcn.task import Task, split_nodes, train_nodes
+from sgcn.training.averaging import WeightAverage
+from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
+from sgcn.training.events import EpochEvent, Event, JsonLines, ScoreEvent, Sink, StepEvent
+from sgcn.training.optimizers import light
 
 Optimizer = str | Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 #: Called before every step with the engine, the loader and the number of the step; may only look.
@@ -126,8 +126,8 @@ def fit(
 
 def _check_counts(**counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and not whole().test(value):
-            raise SgcnError(f"{name} is {value!r}, expected {whole().words}")
+        if value is not None and not integer().test(value):
+            raise SgcnError(f"{name} is {value!r}, expected {integer().words}")
 
 
 class _Run:

@@ -6,7 +6,6 @@ of the step before runs without that.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from typing import Any
@@ -19,11 +18,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from sgcn.kernels import activations, dense
-
-
-def physical_memory() -> int:
-    """Bytes of memory that the machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 class Pool:

@@ -17,21 +17,21 @@ import torch
 from safetensors.torch import load_file
 
 from sgcn import __version__
-from sgcn.checkpoint import write_tensors, write_text
-from sgcn.config import Config, make_config, read_toml
+from sgcn.training.checkpoints import write_tensors, write_text
+from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators.engine import can_preaggregate
-from sgcn.events import JsonLines, ProbeEvent, Progress, Sink, to_json
+from sgcn.training.events import JsonLines, ProbeEvent, Progress, Sink, to_json
 from sgcn.graph import Graph
 from sgcn.nn import Model, make_model
-from sgcn.operators import BlockOperator, Operator, Preaggregated
-from sgcn.optim import light
+from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
+from sgcn.training.optimizers import light
 from sgcn.rng import Key
 from sgcn.rows import Features
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
-from sgcn.training import Callback, Fitted, fit
+from sgcn.training.loop import Callback, Fitted, fit
 
 CONFIG, SUMMARY, MODEL, METRICS, STATE = (
     "config.toml",
@@ -117,7 +117,7 @@ def train(
     home = next(path for path in (out, *out.absolute().parents) if path.exists())
     weights = sum(p.numel() for p in model.parameters())
     if config.training.probe_every is not None:
-        from sgcn.analysis.memory import check_memory
+        from sgcn.machine import check_memory
         from sgcn.analysis.probe import GradientProbe
 
         check_memory(
@@ -160,7 +160,7 @@ def _train(
         checkpoint_seconds=options.checkpoint_seconds,
     )  # fmt: skip
     write_tensors(out / MODEL, dict(model.state_dict()))
-    from sgcn.curves import draw
+    from sgcn.runs.curves import draw
 
     draw([out])
     summary = _summary(fitted, config)
@@ -197,7 +197,7 @@ def optimizer_of(config: Config, parameters: Any) -> torch.optim.Optimizer:
 
 
 def _metrics_bytes(out: Path) -> int:
-    from sgcn.checkpoint import load_state
+    from sgcn.training.checkpoints import load_state
 
     saved = load_state(out / STATE)
     return 0 if saved is None else int(saved[1]["metrics_bytes"][0])

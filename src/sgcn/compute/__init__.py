@@ -1,0 +1,1 @@
+"""Where sums are made: operators, buffers and the exact pass; the only room that knows kernels."""

@@ -1,0 +1,1 @@
+"""Training: the loop, its optimisers, checkpoints, events and the sinks that listen."""
