@@ -51,7 +51,7 @@ def finish(engine: Engine, outcome) -> None:
 def times(graph, sampler_name: str, width: int, rounds: int, pre: bool) -> dict[str, float]:
     sampler = make_sampler(sampler_name)
     names = [name for name in ESTIMATORS if name != "full"]
-    engines = {name: engine_of(graph, sampler, name, width, pre=pre, gap=10**9, restart="none")
+    engines = {name: engine_of(graph, sampler, name, width, pre=pre, gap=10**9, restart="never")
                for name in names}  # fmt: skip
     loader = Loader(graph, engines["sgcn"].train, sampler)
     seen: dict[str, list[float]] = {name: [] for name in names}
@@ -71,7 +71,7 @@ def times(graph, sampler_name: str, width: int, rounds: int, pre: bool) -> dict[
 def snapshot_times(graph, sampler_name: str, width: int, pre: bool) -> tuple[float, float]:
     """Of a snapshot between regular steps, and of a full-batch step; no other tables around."""
     sampler = make_sampler(sampler_name)
-    ours = engine_of(graph, sampler, "sgcn++", width, pre=pre, gap=10**9, restart="none")
+    ours = engine_of(graph, sampler, "sgcn++", width, pre=pre, gap=10**9, restart="never")
     full = engine_of(graph, sampler, "full", width, pre=pre)
     loader = Loader(graph, full.train, sampler)
     seen: list[list[float]] = [[], []]

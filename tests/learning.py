@@ -65,7 +65,7 @@ def make_engine(
     **options: Any,
 ) -> Engine:
     return Engine(
-        early(estimator, restart="none") if isinstance(estimator, str) else estimator,
+        early(estimator, restart="never") if isinstance(estimator, str) else estimator,
         model or small_model(),
         graph,
         Task.of(graph),
@@ -119,8 +119,8 @@ def drive(
 class DenseOperator(Operator):
     """A dense matrix over all nodes, in any precision."""
 
-    shared = False
-    places = None
+    keeps_constants = False
+    own_index = None
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = torch.as_tensor(matrix, dtype=torch.get_default_dtype())
@@ -132,10 +132,10 @@ class DenseOperator(Operator):
         indptr = torch.searchsorted(rows, torch.arange(self.shape[0] + 1))
         return indptr, cols, self.matrix[rows, cols]
 
-    def _times(self, h: Any) -> Tensor:
+    def times(self, h: Any) -> Tensor:
         return self.matrix @ h.detach()
 
-    def _times_transposed(self, g: Tensor) -> Tensor:
+    def times_transposed(self, g: Tensor) -> Tensor:
         return self.matrix.T @ g
 
 

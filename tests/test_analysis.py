@@ -253,7 +253,7 @@ def test_row_weighting_shows_its_bias(name):
 @pytest.mark.parametrize("estimator", ["sgcn", "sgcn+", "sgcn++", "vrgcn", "anchored"])
 def test_nothing_sampled_nothing_wrong(estimator, with_d):
     """`exact` and all training nodes: rounding is all that is left, in every quantity."""
-    made = make_estimator(estimator, layer_gradients=with_d, restart="none")
+    made = make_estimator(estimator, layer_gradients=with_d, restart="never")
     engine = make_engine(GRAPH, made, "exact")
     list(drive(engine, 4, size=None))
     found = GradientProbe(probes=3).measure(engine, 1000)
@@ -267,7 +267,7 @@ def test_the_table_of_layer_gradients_is_that_of_the_whole_loss():
     """Where the weights rest its rows are exact, whatever was sampled; those of a batch are not."""
     far = []
     for with_d in (True, False):
-        estimator = make_estimator("sgcn++", layer_gradients=with_d, restart="none")
+        estimator = make_estimator("sgcn++", layer_gradients=with_d, restart="never")
         engine = make_engine(GRAPH, estimator, "neighbor")
         list(drive(engine, 4, frozen))
         far.append(GradientProbe(probes=3).measure(engine, 12).layers[0].layer_gradient.value)
@@ -340,7 +340,7 @@ def test_draws_are_their_own():
 
 
 def test_draws_come_from_the_large_batch():
-    estimator = make_estimator("anchored", snapshot_nodes=0.4, restart="none")
+    estimator = make_estimator("anchored", snapshot_nodes=0.4, restart="never")
     for sampler in ("neighbor", "saint-node"):
         engine = ready(estimator, sampler)
         for batch, _ in recorded(engine, GradientProbe(probes=3), 5)[1]:
@@ -362,7 +362,7 @@ def measured_steps(estimator, epochs: int = 4, **options) -> list[int]:
 def test_which_steps_are_measured():
     assert measured_steps("sgcn") == [3, 10, 17, 24, 31, 38]
     assert measured_steps("sgcn", every=15, first=0, last=30) == [0, 15, 30]
-    planned = make_estimator("anchored", gap=10, restart="none")
+    planned = make_estimator("anchored", gap=10, restart="never")
     assert measured_steps(planned) == [3, 11, 17, 24, 31, 38]
     assert measured_steps(planned, every=1, last=12) == [*range(3, 10), 11, 12]
     assert measured_steps("full") == []

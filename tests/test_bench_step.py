@@ -33,7 +33,7 @@ def graph():
 
 @pytest.fixture
 def ours(graph):
-    estimator = make_estimator("sgcn++", restart="none", gap=11)
+    estimator = make_estimator("sgcn++", restart="never", gap=11)
     return Ours(graph, make_sampler("ladies"), estimator, seed=0)
 
 
@@ -172,7 +172,7 @@ def test_a_regular_step_allocates_no_megabyte(sampler, name, monkeypatch):
     """Once the buffers are there, with 500 features, where P X alone is two megabytes."""
     spec = Synthetic(nodes=4000, degree=20, features=500, classes=4, communities=4, hub=8.0)
     graph = synthetic(spec)
-    estimator = make_estimator(name, restart="none", gap=100)
+    estimator = make_estimator(name, restart="never", gap=100)
     ours = Ours(graph, make_sampler(sampler), estimator, seed=0)
     train = train_nodes(graph)
     steps = [(train[512 * k : 512 * (k + 1)], Key(0, 0, k)) for k in range(4)]

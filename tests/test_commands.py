@@ -117,7 +117,7 @@ def test_every_option_survives_the_file(tmp_path):
     odd = {
         "data": 'with "quotes" and \\ in it.npz',
         "sampler": {"name": "ladies", "sizes": [3, 4], "weighting": "row"},
-        "estimator": {"name": "sgcn++", "restart": "none", "snapshot_nodes": 0.5, "alpha": 1e300},
+        "estimator": {"name": "sgcn++", "restart": "never", "snapshot_nodes": 0.5, "alpha": 1e300},
         "model": {"widths": [5, 6], "dropout": 1e-5},
         "optimizer": {"name": "sgd", "lr": 1e-7},
         "training": {"patience": 3, "best_by": "loss"},

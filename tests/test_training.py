@@ -487,7 +487,7 @@ def big() -> Graph:
 @pytest.mark.parametrize("snapshot_nodes", [None, 0.5])
 def test_a_regular_step_copies_no_table(big, estimator, snapshot_nodes):
     """No tensor of N rows is made between snapshots, whatever the rule."""
-    made = early(estimator, layer_gradients=True, snapshot_nodes=snapshot_nodes, restart="none")
+    made = early(estimator, layer_gradients=True, snapshot_nodes=snapshot_nodes, restart="never")
     engine = make_engine(big, made, replace(SMALL["neighbor"], sizes=1))
     list(drive(engine, 2, size=4))
     tables = engine.forward_rule.tables + engine.gradient_rule.tables

@@ -42,12 +42,14 @@ class Batch:
 
     The batch loss is ``sum_k loss_weights[k] * loss(dst[k])`` over the last block's destinations;
     its expectation is the mean loss over the training nodes. ``exact`` holds, for samplers that
-    read histories (`vrgcn`), the unsampled rows P[dst, :] of every layer.
+    read histories (`vrgcn`), the unsampled rows P[dst, :] of every layer. ``version`` is that of
+    the sampler's state that drew it; 0 for samplers that do not learn.
     """
 
     blocks: tuple[Block, ...]
     loss_weights: Float32
     exact: tuple[Block, ...] = ()
+    version: int = 0
 
     @property
     def nodes(self) -> Int32:

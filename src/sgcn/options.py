@@ -175,6 +175,10 @@ class Options:
                 found[field.name] = value
         return found
 
+    def with_options(self, **options: Any) -> Self:
+        """The same, some options of its flat table changed."""
+        return type(self).of(self.values() | options)
+
     @classmethod
     def described(cls) -> list[tuple[str, Any, str, str]]:
         """(name, default, what it must be, help) of every option of its own."""

@@ -1,11 +1,12 @@
 """Counter-based randomness: the only source of chance in the package.
 
-A random number is a pure function of a key ``(seed, epoch, step, layer)`` and a counter, so a batch
-is the same whichever thread draws it, in whatever order, on any machine.
+A random number is a pure function of a key ``(seed, epoch, step, purpose)`` and a counter, so a
+batch is the same whichever thread draws it, in whatever order, on any machine.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,24 @@ from sgcn.errors import SgcnError
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
-_SHUFFLE_LAYER = 1 << 32  # a layer number that no model reaches
+
+
+class Stream(IntEnum):
+    """What randomness is for. Two purposes never share a number: each has 2^32 of its own."""
+
+    LAYER = 0  # the blocks of a sample, by layer from 1; a subgraph is layer 0
+    SHUFFLE = 1 << 32  # the order of an epoch's seeds, by round
+    DROPOUT = 1 << 33  # masks, by layer
+    SYNTHETIC = 1 << 33  # parts of a synthetic graph
+    SPLIT = (1 << 33) + 64  # random splits
+    POOL = 1 << 34  # nodes of a large-batch snapshot
+    BUILT_SPLIT = 1 << 34  # splits of the graphs in the box
+    PROBE = 1 << 35  # draws of a gradient probe
+    PROBE_SEEDS = 1 << 36
+    BOUND_SEEDS = 1 << 36  # draws behind the bounds of the appendix
+    BOUND_DRAWS = 1 << 37
+    BOUND_WALK = 1 << 38
+    PRESAMPLING = 1 << 40  # what GraphSAINT counts before training
 
 
 def _mix(z: int) -> int:
@@ -25,22 +43,22 @@ def _mix(z: int) -> int:
 
 
 class Key(NamedTuple):
-    """Names one sample; :meth:`stream` names the randomness of one of its layers."""
+    """Names one sample; :meth:`stream` names the randomness for one purpose in it."""
 
     seed: int
     epoch: int = 0
     step: int = 0
 
-    def stream(self, layer: int) -> np.uint64:
-        """The 64-bit stream for ``layer``: hand it to a kernel, which adds the counter."""
+    def stream(self, purpose: Stream, index: int = 0) -> np.uint64:
+        """A 64-bit stream: hand it to a kernel, which adds the counter."""
         state = 0
-        for part in (self.seed, self.epoch, self.step, layer):
+        for part in (self.seed, self.epoch, self.step, purpose + index):
             state = _mix(((state ^ int(part)) + _GOLDEN) & _MASK)
         return np.uint64(state)
 
     def shuffle_stream(self, round: int = 0) -> np.uint64:
         """The stream that orders an epoch's ``round``: it depends on seed and epoch alone."""
-        return Key(self.seed, self.epoch).stream(_SHUFFLE_LAYER + round)
+        return Key(self.seed, self.epoch).stream(Stream.SHUFFLE, round)
 
 
 def check_seed(seed: int) -> int:

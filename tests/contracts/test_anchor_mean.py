@@ -26,7 +26,8 @@ from learning import adam, drive, labelled, make_engine, small_model
 from sgcn import Key, Loader
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
-from sgcn.estimators.passes import backward, forward
+from sgcn.estimators.passes import backward
+from sgcn.estimators.recall import Recall
 from sgcn.task import Task
 
 SAMPLES = 500
@@ -48,7 +49,7 @@ class LinearTask(Task):
 def engine_of(name: str, weighting: str, activation: str, **options) -> Engine:
     depth = 1 if SMALL[name].draws_nodes else 2
     sampler = weighted_by(SMALL[name], weighting)
-    estimator = make_estimator("anchored", **({"gap": 9, "restart": "none"} | options))
+    estimator = make_estimator("anchored", **({"gap": 9, "restart": "never"} | options))
     return make_engine(
         GRAPH, estimator, sampler, small_model("mean", depth, activation=activation)
     )
@@ -88,10 +89,11 @@ def at_the_anchor(name: str, weighting: str, rule: str):
     engine.apply(snapshot, torch.optim.SGD(engine.model.parameters(), 0.0))
 
     def gradient(batch):
-        step = engine._batch_step(batch, Key(0))
-        engine.forward_rule.begin(step, engine.previous, engine.anchor)
+        step = engine.operands.step(batch, Key(0))
+        rule = engine.estimator.forward
+        recall = Recall(rule, step, engine.histories, engine.anchor, engine.shortcuts)
         # A copy: at its own old weights a rule leaves out what only a difference would cancel.
-        return backward(forward(step, dict(engine.anchor), engine.forward_rule.layer))[0]
+        return backward(recall.run(dict(engine.anchor)))[0]
 
     return moments(gradient(batch) for batch in batches(engine)), flat(snapshot.gradient)
 
@@ -120,17 +122,13 @@ def away(name: str, weighting: str, rule: str):
     """Moments of the estimate and of its correction at moved weights; the true gradient there."""
     engine = engine_of(name, weighting, "identity", forward=rule, gradient="anchored")
     targets = torch.from_numpy(np.random.default_rng(2).normal(size=(len(GRAPH), 4))).float()
-    engine.task = LinearTask(targets, 4)
+    engine.operands.task = LinearTask(targets, 4)
     (snapshot,) = drive(engine, 1, lambda model: adam(model, 0.3))
-    live = dict(engine.model.named_parameters())
-    wanted = flat(backward(forward(engine._whole_step(), live, _plain))[0])
+    loss = engine.operands.loss(needed_only=False)
+    wanted = flat(engine.exact().backward(loss)[1])
     estimates = [flat(engine.regular(batch, Key(0)).gradient) for batch in batches(engine)]
     rows = np.stack(estimates)
     return (rows.sum(0), (rows**2).sum(0)), flat(snapshot.gradient), wanted
-
-
-def _plain(step, weights, level, h):
-    return step.layer(level, weights, h, step.operators[level])
 
 
 @pytest.mark.parametrize(

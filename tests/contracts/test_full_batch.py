@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from learning import KINDS, distance, drive, exact_gradient, labelled, make_engine, small_model
 from sgcn import SgcnError
 from sgcn.estimators import ESTIMATORS, Estimator, make_estimator
-from sgcn.estimators.forward import FORWARD_RULES, _Corrected
+from sgcn.estimators.forward import FORWARD_RULES
 from sgcn.estimators.gradient import GRADIENT_RULES
+from sgcn.estimators.shortcuts import Shortcuts
 from sgcn.nn import GraphConv
 
 GAP = 4
@@ -25,7 +26,7 @@ GRAPHS = {"single": labelled(), "multi": labelled(multi_label=True)}
 
 def estimator_of(name: str, **options) -> Estimator:
     """By name, or a free pair ``forward x gradient``; no restarts, which would hide an error."""
-    options = {"gap": 1 if name == "full" else GAP, "restart": "none", "warmup": 0} | options
+    options = {"gap": 1 if name == "full" else GAP, "restart": "never", "warmup": 0} | options
     if name in ESTIMATORS:
         return make_estimator(name, **options)
     forward, gradient = name.split(" x ")
@@ -34,7 +35,7 @@ def estimator_of(name: str, **options) -> Estimator:
 
 NAMED = {(v["forward"], v["gradient"]) for name, v in ESTIMATORS.items() if name != "full"}
 NAMES = [*ESTIMATORS, *(f"{f} x {g}" for f, g in PAIRS if (f, g) not in NAMED)]
-WITH_D = [name for name in NAMES if estimator_of(name).gradient != "plain"]
+WITH_D = [name for name in NAMES if estimator_of(name).gradient.needs_snapshot]
 
 
 def check(graph, kind, depth, estimator, size=None, head=True, **options) -> None:
@@ -46,8 +47,8 @@ def check(graph, kind, depth, estimator, size=None, head=True, **options) -> Non
 
 
 def test_every_pair_of_rules_is_here():
-    covered = {(estimator_of(n).forward, estimator_of(n).gradient) for n in NAMES}
-    assert covered == set(PAIRS)
+    covered = {(type(estimator_of(n).forward), type(estimator_of(n).gradient)) for n in NAMES}
+    assert covered == {(FORWARD_RULES[f], GRADIENT_RULES[g]) for f, g in PAIRS}
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -79,7 +80,8 @@ def test_multi_label(name, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_large_batch_of_all_training_nodes_is_exact(name, kind):
-    estimator = estimator_of(name, layer_gradients=kind != "mean", snapshot_nodes=30)
+    with_d = {"layer_gradients": kind != "mean"} if name in WITH_D else {}
+    estimator = estimator_of(name, snapshot_nodes=30, **with_d)
     check(GRAPHS["single"], kind, 2, estimator)
 
 
@@ -88,7 +90,8 @@ def test_a_large_batch_of_all_training_nodes_is_exact(name, kind):
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_preaggregated_first_layer(name, kind, snapshot_nodes):
-    estimator = estimator_of(name, snapshot_nodes=snapshot_nodes, layer_gradients=True)
+    with_d = {"layer_gradients": True} if name in WITH_D else {}
+    estimator = estimator_of(name, snapshot_nodes=snapshot_nodes, **with_d)
     check(GRAPHS["multi"], kind, 2, estimator, preaggregate=True)
 
 
@@ -105,19 +108,20 @@ def test_what_the_table_knows_is_not_computed_again(name, kind, preaggregate, mo
     calls, own = [], GraphConv.forward
     monkeypatch.setattr(GraphConv, "forward", lambda *a: calls.append(1) or own(*a))
 
-    def last_gradient() -> dict:
-        estimator = make_estimator(name, gap=9, restart="none", warmup=0)
+    def last_gradient(shortcuts: Shortcuts | None = None) -> dict:
+        estimator = make_estimator(name, gap=9, restart="never", warmup=0)
         model = small_model(kind)
         engine = make_engine(
-            GRAPHS["multi"], estimator, "neighbor", model, preaggregate=preaggregate
-        )
+            GRAPHS["multi"], estimator, "neighbor", model, preaggregate=preaggregate,
+            shortcuts=shortcuts,
+        )  # fmt: skip
         *_, last = drive(engine, 4)
         return last.gradient
 
     found = last_gradient()
     assert len(calls) == 2 + 3 * 3  # a snapshot, then the first layer once and the second twice
-    monkeypatch.setattr(_Corrected, "_knows", lambda *a: False)
-    assert distance(found, last_gradient()) < 1e-5
+    without = Shortcuts(first_layer_cancels=False, weight_change=False)
+    assert distance(found, last_gradient(without)) < 1e-5
     assert len(calls) == 2 + 3 * 3 + 2 + 3 * 4
 
 

@@ -50,9 +50,9 @@ def paper_of(engine: Engine, concat: bool) -> Paper:
         y=np.asarray(graph.y),
         depth=engine.model.depth,
         concat=concat,
-        forward_rule=estimator.forward,
-        gradient_rule=estimator.gradient,
-        with_d=estimator.layer_gradients,
+        forward_rule=estimator.values()["forward"],
+        gradient_rule=estimator.values()["gradient"],
+        with_d=estimator.gradient.keeps_layer_gradients,
     )
 
 
@@ -87,8 +87,8 @@ def engine_for(sampler: str, kind: str, rule: tuple[str, str, bool]) -> Engine:
     layer, depth, multi_label = MODELS[kind]
     forward, gradient, with_d = rule
     estimator = make_estimator(
-        "sgcn", forward=forward, gradient=gradient, layer_gradients=with_d, restart="none",
-        gap=REGULAR + 1,
+        "sgcn", forward=forward, gradient=gradient, restart="never", gap=REGULAR + 1,
+        **{"layer_gradients": True} if with_d else {},
     )  # fmt: skip
     return make_engine(
         labelled(multi_label), estimator, SAMPLERS[sampler], small_model(layer, depth)
@@ -115,11 +115,11 @@ def test_the_tables_too():
     engine = engine_for("neighbor", "mean", ("recursive", "recursive", True))
     paper = paper_of(engine, False)
     errors(engine, paper)
-    pairs = [*zip(engine.forward_rule.tables, paper.Z, strict=True)]
-    pairs += [(engine.gradient_rule.tables[0], paper.D[1])]
+    pairs = [*zip(engine.histories, paper.Z, strict=True)]
+    pairs += [(engine.past.histories[0], paper.D[1])]
     for table, wanted in pairs:
-        if table.place is not None:  # the last layer has the rows that the loss reads
-            wanted = wanted[table.place >= 0]
+        if table.index_of is not None:  # the last layer has the rows that the loss reads
+            wanted = wanted[table.index_of >= 0]
         away = np.linalg.norm(table.data.double().numpy() - wanted)
         assert away < 1e-5 * np.linalg.norm(wanted)
 
@@ -148,7 +148,7 @@ def test_a_slip_is_seen(slip):
 class Turned(GraphConv):
     """Multiplies before it sums: linear, and not a sum of its input."""
 
-    sums = False
+    sums_inputs = False
 
     def forward(self, block, h):
         h = h if isinstance(h, torch.Tensor) else h.dense()
@@ -161,7 +161,7 @@ def test_vrgcn_sums_inputs_only_for_layers_that_do():
     for kind in (GraphConv, Turned):
         torch.manual_seed(0)
         model = Model([kind(FEATURES, 6, bias=False), kind(6, 4, bias=False)])
-        estimator = make_estimator("vrgcn", gap=9, restart="none")
+        estimator = make_estimator("vrgcn", gap=9, restart="never")
         *_, last = drive(make_engine(labelled(), estimator, "neighbor", model), 4)
         gradients.append(last.gradient)
     assert distance(*gradients) < 1e-5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from learning import adam, bits, drive, labelled, make_engine, small_model
 from sgcn import Key, NodeSet, fit
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
-from sgcn.estimators.passes import plain_layer
 from sgcn.training.events import Memory, StepEvent
 
 GRAPH = labelled()
@@ -20,19 +20,18 @@ GRAPH = labelled()
 
 def state_of(engine: Engine) -> dict[str, Any]:
     """Every bit that a step may change."""
-    forward, gradient = engine.forward_rule, engine.gradient_rule
-    tables = forward.tables + gradient.tables
+    tables, past = engine.histories + engine.past.histories, engine.past
     return {
         "tables": bits(*(table.data for table in tables)),
         "valid": [None if t.valid is None else bits(t.valid) for t in tables],
-        "norms": forward.norms + gradient.norms,
-        "at snapshot": forward.snapshot_norms + gradient.snapshot_norms,
-        "known": {name: bits(g) for name, g in gradient.known.items()},
-        "anchor": {name: bits(g) for name, g in gradient.anchor.items()},
+        "norms": [table.norm for table in tables],
+        "at snapshot": [table.snapshot_norm for table in tables],
+        "last": {name: bits(g) for name, g in past.last.items()},
+        "anchor": {name: bits(g) for name, g in past.anchor.items()},
         "previous": {name: bits(w) for name, w in engine.previous.items()},
         "anchored": {name: bits(w) for name, w in engine.anchor.items()},
         "weights": {name: bits(w) for name, w in engine.model.state_dict().items()},
-        "schedule": (engine.snapshots, engine.since_snapshot, forward.moved, gradient.moved),
+        "schedule": (astuple(engine.progress), engine.drift, past.moved),
     }
 
 
@@ -70,61 +69,64 @@ def test_a_restart_leaves_no_trace(rule, forward, snapshot_nodes):
 
     snapshot = engine.snapshot()  # and training goes on
     engine.apply(snapshot, adam(engine.model))
-    assert engine.since_snapshot == 1
+    assert engine.progress.since_snapshot == 1
     assert engine.regular(engine.draw(engine.train[:12], Key(3)), Key(3)) is not None
 
 
 @pytest.mark.parametrize(
     ("limit", "options"),
-    [("drift", {"drift": 0.1, "noise": 1e9}), ("noise", {"drift": 1e9, "noise": 0.3})],
+    [
+        ("max_drift", {"max_drift": 0.1, "max_noise": 1e9}),
+        ("max_noise", {"max_drift": 1e9, "max_noise": 0.3}),
+    ],
 )
 def test_movement_calls_a_snapshot_for_the_next_step(limit, options):
-    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=1000, **options))
-    rule = engine.forward_rule if limit == "drift" else engine.gradient_rule
+    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=None, **options))
     snapshots, far = [], []
     for outcome in drive(engine, 60):
         snapshots.append(outcome.snapshot)
-        far.append(not outcome.snapshot and rule.moved >= options[limit])
+        moved = engine.drift if limit == "max_drift" else engine.past.moved
+        far.append(not outcome.snapshot and moved >= options[limit])
     assert not any(far)  # such a step is a snapshot, which sets the count to zero
     assert 5 < sum(snapshots) < 50
 
 
 def test_movement_is_what_the_steps_changed():
-    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=1000, drift=1e9, noise=1e9))
-    rule, noise, drift, known = engine.gradient_rule, 0.0, 0.0, {}
-    for step, _ in enumerate(drive(engine, 9)):
-        assert rule.moved == pytest.approx(noise**0.5, rel=1e-3)  # of the steps before this one
+    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=None, max_drift=1e9, max_noise=1e9))
+    past, noise, drift = engine.past, 0.0, 0.0
+    for step, outcome in enumerate(drive(engine, 9)):
+        assert past.moved == pytest.approx(noise**0.5, rel=1e-3)  # of the steps before this one
         if step > 1:
-            assert engine.forward_rule.moved > drift
-        drift = engine.forward_rule.moved
+            assert engine.drift > drift
+        drift = engine.drift
         if step > 0:
-            known = rule.known
-            size = sum(float(g.square().sum()) for g in rule.anchor.values())
-            away = sum(float((rule._gradient[n] - known[n]).square().sum()) for n in known)
+            last, found = past.last, outcome.gradient
+            size = sum(float(g.square().sum()) for g in past.anchor.values())
+            away = sum(float((found[n] - last[n]).square().sum()) for n in last)
             noise += away / size
 
 
 def test_nothing_moves_where_the_weights_rest():
-    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=1000))
+    engine = make_engine(GRAPH, make_estimator("sgcn++", gap=None))
     outcomes = list(drive(engine, 6, lambda model: adam(model, 0.0)))
     assert [o.snapshot for o in outcomes] == [True] + 5 * [False]
-    assert engine.forward_rule.moved == engine.gradient_rule.moved == 0.0
+    assert engine.drift == engine.past.moved == 0.0
 
 
 def test_a_regular_step_writes_only_when_it_is_committed():
-    engine = make_engine(GRAPH, make_estimator("sgcn++", layer_gradients=True, restart="none"))
+    engine = make_engine(GRAPH, make_estimator("sgcn++", layer_gradients=True, restart="never"))
     list(drive(engine, 3))
     before = state_of(engine)
     outcome = engine.regular(engine.draw(engine.train[:12], Key(1)), Key(1))
     assert state_of(engine) == before
     engine.apply(outcome, adam(engine.model))
     changed = {name for name, value in state_of(engine).items() if value != before[name]}
-    assert changed == {"tables", "norms", "known", "previous", "weights", "schedule"}
+    assert changed == {"tables", "norms", "last", "previous", "weights", "schedule"}
 
 
 def test_the_anchored_rules_rest_between_snapshots():
     estimator = make_estimator(
-        "anchored", gradient="anchored", layer_gradients=True, restart="none", gap=9
+        "anchored", gradient="anchored", layer_gradients=True, restart="never", gap=9
     )
     engine = make_engine(GRAPH, estimator)
     list(drive(engine, 2))
@@ -140,7 +142,7 @@ def test_the_anchored_rules_rest_between_snapshots():
 def test_running_norms_are_those_of_the_tables(forward, sampler, snapshot_nodes):
     """Over two snapshots, so that rows of an older large batch lie about in the tables."""
     estimator = make_estimator(
-        "sgcn++", forward=forward, layer_gradients=True, gap=40, restart="none",
+        "sgcn++", forward=forward, layer_gradients=True, gap=40, restart="never",
         snapshot_nodes=snapshot_nodes,
     )  # fmt: skip
     engine = make_engine(GRAPH, estimator, sampler, small_model("mean", 3))
@@ -150,32 +152,38 @@ def test_running_norms_are_those_of_the_tables(forward, sampler, snapshot_nodes)
 
 
 def check_norms(engine: Engine) -> None:
-    activations = engine.estimator.forward == "vrgcn"  # its tables have H, the others' Z
-    for rule, act in (
-        (engine.forward_rule, (lambda h, level: h) if activations else engine.model.act),
-        (engine.gradient_rule, lambda d, level: d),
+    activations = engine.estimator.forward.keeps_activations  # the others' tables have Z
+    for tables, act in (
+        (engine.histories, (lambda h, level: h) if activations else engine.model.act),
+        (engine.past.histories, lambda d, level: d),
     ):
-        for level, (table, norm) in enumerate(zip(rule.tables, rule.norms, strict=True)):
+        for level, table in enumerate(tables):
             rows = act(table.data, level).double()
-            rows = rows if table.valid is None else rows[table.valid]
-            assert norm == pytest.approx(float(rows.square().sum()), rel=1e-4)
+            if level == engine.model.depth - 1 and not engine.sampler.draws_nodes:
+                rows = act(table.read(torch.from_numpy(engine.train)), level).double()
+                valid = None if table.valid is None else table.valid[engine.train]
+            else:
+                valid = table.valid
+            rows = rows if valid is None else rows[valid]
+            assert table.norm == pytest.approx(float(rows.square().sum()), rel=1e-4)
 
 
 @pytest.mark.parametrize("sampler", ["neighbor", "saint-node", "fastgcn"])
 @pytest.mark.parametrize("forward", ["recursive", "anchored", "vrgcn"])
 def test_rows_without_a_history_are_plain(forward, sampler):
     """A large batch covers some rows only: a row that misses any is summed without correction."""
-    estimator = make_estimator("sgcn", forward=forward, snapshot_nodes=3, gap=9, restart="none")
+    estimator = make_estimator("sgcn", forward=forward, snapshot_nodes=3, gap=9, restart="never")
     engine = make_engine(GRAPH, estimator, sampler)
     list(drive(engine, 1))
-    tables = engine.forward_rule.tables
+    tables = engine.histories
     first, last = (table.valid.clone() for table in (tables[0], tables[-1]))
     assert 0 < int(last.sum()) <= int(first.sum()) < len(GRAPH)
     key = Key(4)
     seeds = engine.train if sampler != "saint-node" else NodeSet(engine.train, len(GRAPH))
-    assert engine.regular(engine.draw(seeds, key), key) is not None
-    step, run, _ = engine._pending
-    plain = plain_layer(step, run.weights, 1, run.h[0])
+    outcome = engine.regular(engine.draw(seeds, key), key)
+    assert outcome is not None
+    step, run = outcome.pending.passes.step, outcome.pending.passes.live
+    plain = step.sampled(1, run.weights, run.h[0])
     if forward == "vrgcn":  # what it reads are the neighbours' rows, one layer down
         covered = torch.from_numpy((propagation_of(GRAPH) > 0) @ ~first.numpy() == 0)
     else:
@@ -193,14 +201,14 @@ def test_nobody_reads_rows_without_a_history(forward, gradient, sampler):
     found = []
     for rubbish in (0.0, 50.0):
         estimator = make_estimator(
-            "sgcn", forward=forward, gradient=gradient, layer_gradients=True, snapshot_nodes=3,
-            gap=30, restart="none",
+            "sgcn", forward=forward, gradient=gradient, snapshot_nodes=3, gap=30, restart="never",
+            **{} if gradient == "plain" else {"layer_gradients": True},
         )  # fmt: skip
         engine = make_engine(GRAPH, estimator, sampler, small_model("mean", 3))
         gradients = []
         for outcome in drive(engine, 12, size=3):
             gradients.append([g.clone() for g in outcome.gradient.values()])
-            for table in engine.forward_rule.tables + engine.gradient_rule.tables:
+            for table in engine.histories + engine.past.histories:
                 table.data[~table.valid] = rubbish
         found.append(gradients)
     for step, (ours, theirs) in enumerate(zip(*found, strict=True)):
@@ -221,11 +229,11 @@ def snapshots_of(**options) -> list[int]:
 
 
 def test_a_snapshot_every_k_steps():
-    assert snapshots_of(gap=7, restart="none") == [0, 7, 14, 21, 28]
+    assert snapshots_of(gap=7, restart="never") == [0, 7, 14, 21, 28]
 
 
 def test_plain_steps_come_before_the_first_snapshot():
-    assert snapshots_of(gap=7, warmup=4, restart="none") == [4, 11, 18, 25]
+    assert snapshots_of(gap=7, warmup=4, restart="never") == [4, 11, 18, 25]
     assert snapshots_of(gap=1, warmup=28, restart="norm") == [28, 29]
     assert snapshots_of(gap=7, warmup=30) == []
 
@@ -244,8 +252,8 @@ def test_until_then_the_gradient_is_that_of_plain_sampling(forward, gradient):
 
 def test_the_gap_grows():
     """K_s = K + g s, in whole steps: 3, 3.5, 4, 4.5, ..."""
-    assert snapshots_of(gap=3, growth=0.5, restart="none") == [0, 3, 6, 10, 14, 19, 24]
-    assert snapshots_of(gap=1, growth=1.0, restart="none") == [0, 1, 3, 6, 10, 15, 21, 28]
+    assert snapshots_of(gap=3, growth=0.5, restart="never") == [0, 3, 6, 10, 14, 19, 24]
+    assert snapshots_of(gap=1, growth=1.0, restart="never") == [0, 1, 3, 6, 10, 15, 21, 28]
 
 
 def test_restarts_count_from_the_restart():

@@ -34,12 +34,11 @@ from sgcn.graph import Graph, is_sparse
 from sgcn.kernels.random import permutation
 from sgcn.machine import check_memory
 from sgcn.nn import Model
-from sgcn.rng import Key, check_seed
+from sgcn.rng import Key, Stream, check_seed
 from sgcn.samplers import NodeSet, Sampler
 from sgcn.samplers.exact import Exact
 from sgcn.task import Task, train_nodes
 
-_SEEDS, _DRAWS, _WALK = 1 << 36, 1 << 37, 1 << 38  # layer numbers of the streams of the draws
 _PROBES = 8
 _ROUNDING = 1e-6  # SGCN+ and SGCN++ are run in float32
 
@@ -216,7 +215,7 @@ class _Setting:
         """A batch as training draws it."""
         seeds: NodeSet | Int32 = NodeSet(self.train, len(self.graph))
         if not self.sampler.draws_nodes:
-            order = permutation(len(self.train), key.stream(_SEEDS))
+            order = permutation(len(self.train), key.stream(Stream.BOUND_SEEDS))
             seeds = self.train[order[: self.batch_size]]
         return self.sampler.sample(self.graph, seeds, key, self.model.depth)
 
@@ -256,7 +255,7 @@ class _Draws:
         self.d_norm = max(float(d.norm()) for d in exact.ds)
         matrices = [setting.P] * depth
         self.lipschitz = network.lipschitz(matrices, setting.x, exact.zs, exact.ds)
-        self._stream = int(Key(setting.seed).stream(_DRAWS)) >> 1
+        self._stream = int(Key(setting.seed).stream(Stream.BOUND_DRAWS)) >> 1
 
     def add(self, draw: int) -> None:
         setting, network = self.setting, self.setting.network
@@ -394,7 +393,7 @@ def _walk(setting: _Setting, name: str, gap: int, alpha: float, beta: float, rat
         estimator, model, setting.graph, setting.task, setting.train, setting.sampler,
         seed=setting.seed, scored=np.arange(len(setting.graph), dtype=np.int32),
     )  # fmt: skip
-    stream = int(Key(setting.seed).stream(_WALK)) >> 1
+    stream = int(Key(setting.seed).stream(Stream.BOUND_WALK)) >> 1
     exact, move, errors = setting.exact, 0.0, [Mean(math.nan, math.nan)]
     weight_norm = setting.network.weight_norm
     for step in tqdm(range(gap), desc=name, leave=False, disable=None):
@@ -404,9 +403,9 @@ def _walk(setting: _Setting, name: str, gap: int, alpha: float, beta: float, rat
         outcome = engine.regular(setting.draw(key), key) if step > 0 else engine.snapshot()
         if outcome is None:  # a restart: the paper's recursion ends here
             break
-        engine.remember()
+        engine.remember(outcome)
         move = max(move, _descend(model, outcome.gradient, rate))
-        engine.commit()
+        engine.commit(outcome)
         if step > 0 and not doubly:
             errors.append(Mean(_error_through_tables(setting, engine, exact), math.nan))
         network = Network(model, setting.task)
@@ -429,7 +428,7 @@ def _descend(model: Model, gradient: dict[str, Tensor], rate: float) -> float:
 def _error_through_tables(setting: _Setting, engine: Engine, exact: _Exact) -> float:
     """|G^ - G|^2 at the weights of the last step, whose exact gradient is ``exact``."""
     network = Network(engine.model, setting.task, engine.previous)
-    tables = [table.data.double() for table in engine.forward_rule.tables]
+    tables = [history.data.double() for history in engine.histories]
     return _apart(setting.gradients(network, tables).gs, exact.gs)
 
 

@@ -22,13 +22,11 @@ from sgcn.block import Batch, Int32
 from sgcn.compute.operators import BlockOperator
 from sgcn.errors import SgcnError
 from sgcn.estimators.engine import Engine
-from sgcn.estimators.passes import Pass, Step, backward
+from sgcn.estimators.passes import Pass, Step
 from sgcn.kernels.random import permutation
-from sgcn.rng import Key, check_seed
+from sgcn.rng import Key, Stream, check_seed
 from sgcn.samplers.base import NodeSet, exact_block
 from sgcn.sources import Loader
-
-_PROBES, _SEEDS = 1 << 35, 1 << 36  # layer numbers of the streams that probes draw from
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class GradientProbe:
         ):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise SgcnError(f"{name} is {value!r}, expected a whole number >= {least}")
-        self._stream = int(Key(check_seed(self.seed)).stream(_PROBES)) >> 1
+        self._stream = int(Key(check_seed(self.seed)).stream(Stream.PROBE)) >> 1
         self._next: int | None = None
 
     def __call__(self, engine: Engine, loader: Loader, step: int) -> None:
@@ -125,10 +123,9 @@ class GradientProbe:
 
     def measure(self, engine: Engine, batch_size: int, step: int = 0) -> Measured:
         """Errors of a sampled step of ``engine`` as it stands; ``step`` names the draws."""
-        exact = engine.whole_pass()
-        wanted, whole = backward(exact)
-        truth = [h.detach() for h in exact.h]
-        tables = engine.gradient_rule.tables
+        exact = engine.exact()
+        _, wanted, exact_d = exact.backward(engine.operands.loss(needed_only=False))
+        truth = [exact.hidden(level).detach() for level in range(engine.model.depth)]
         found = {name: torch.empty(self.probes, g.numel()) for name, g in wanted.items()}
         embeddings: list[list[float]] = []
         layer_gradients: list[list[float]] = []
@@ -136,17 +133,19 @@ class GradientProbe:
             # An epoch of its own for each draw: within one, batches exclude each other.
             key = Key(self._stream, step * self.probes + draw)
             batch = engine.draw(_seeds(engine, batch_size, key), key)
-            this, live, stale, _ = engine.passes(batch, key)
+            passes = engine.passes(batch, key)
+            this, live = passes.step, passes.live
             flowing = _watch(live)
-            gradient = engine.gradient_rule.form(this, live, stale)
+            formed = engine.form(passes)
+            gradient = formed.gradient
             for name, rows in found.items():
                 rows[draw] = (gradient[name] - wanted[name]).flatten()
             known = [h.index_select(0, ids) for h, ids in zip(truth, this.nodes, strict=True)]
             embeddings.append([_far(h, k) for h, k in zip(live.h, known, strict=True)])
-            if tables and stale is not None:  # they hold D of the whole loss
-                flowing = dict(engine.gradient_rule._rows)
-                known = [d.index_select(0, ids) for d, ids in zip(whole, this.nodes, strict=False)]
-                errors = [_far(flowing[level], d) for level, d in enumerate(known)]
+            if formed.layer_gradients:  # corrected by D of the whole loss
+                pairs = zip(exact_d, this.nodes, strict=False)
+                known = [d.index_select(0, ids) for d, ids in pairs]
+                errors = [_far(formed.layer_gradients[level], d) for level, d in enumerate(known)]
             else:
                 errors = _first_order(engine, batch, this, truth, flowing)
             layer_gradients.append(errors)
@@ -191,7 +190,7 @@ class GradientProbe:
                 )
             )
         total = Split.of(all_products, all_size)
-        return Measured(step, engine.since_snapshot, math.sqrt(all_size), total, layers)
+        return Measured(step, engine.progress.since_snapshot, math.sqrt(all_size), total, layers)
 
     def summary(self) -> dict[str, Any]:
         """Means over the steps; errors say how well these means are known, for this run."""
@@ -213,7 +212,7 @@ def _seeds(engine: Engine, batch_size: int, key: Key) -> NodeSet | Int32:
     nodes = engine.train if engine.pool is None else engine.pool
     if engine.sampler.draws_nodes:
         return NodeSet(nodes, len(engine.graph))
-    chosen: Int32 = nodes[permutation(len(nodes), key.stream(_SEEDS))[:batch_size]]
+    chosen: Int32 = nodes[permutation(len(nodes), key.stream(Stream.PROBE_SEEDS))[:batch_size]]
     return chosen
 
 
@@ -256,7 +255,7 @@ def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[
     rows = batch.nodes
     nodes = torch.from_numpy(rows)
     top = truth[-1].index_select(0, nodes).requires_grad_()
-    loss = engine.task.loss(model.head(top), nodes, torch.from_numpy(batch.loss_weights))
+    loss = engine.operands.task.loss(model.head(top), nodes, torch.from_numpy(batch.loss_weights))
     (d,) = torch.autograd.grad(loss, top)
     for level in range(model.depth - 1, 0, -1):
         block = exact_block(engine.graph, rows)

@@ -23,7 +23,7 @@ from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.machine import check_memory
-from sgcn.rng import Key, check_seed
+from sgcn.rng import Key, Stream, check_seed
 from sgcn.samplers import NodeSet, Sampler
 from sgcn.samplers.base import ColumnLaw, LayerSampler, exact_block, size_of_layer
 from sgcn.samplers.cluster import partition_of
@@ -95,7 +95,7 @@ def _block(
     graph: Graph, sampler: Sampler, rows: Int32, nodes: NodeSet, key: Key, depth: int
 ) -> Block:
     if isinstance(sampler, LayerSampler):
-        return sampler.block(graph, rows, key.stream(depth), depth, depth)
+        return sampler.block(graph, rows, key.stream(Stream.LAYER, depth), depth, depth)
     return sampler.sample(graph, nodes, key, depth).blocks[-1]
 
 

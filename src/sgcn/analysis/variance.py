@@ -33,7 +33,7 @@ def measure(
     GradientProbe(probes, every)
     for config in configs:
         estimator = config.estimator
-        if estimator.takes_snapshots and estimator.gap + estimator.growth < 2:
+        if estimator.takes_snapshots and not estimator.schedule.has_regular_steps:
             raise SgcnError(
                 f"estimator {config.estimator_name} takes a snapshot at every step, expected one "
                 "with sampled steps to measure: a gap of 2 at least"
@@ -59,7 +59,7 @@ def _result(
     try:
         fit(
             copy.deepcopy(fresh), graph, sampler=config.sampler,
-            estimator=replace(config.estimator, warmup=0),  # corrections are what is measured
+            estimator=config.estimator.with_options(warmup=0),  # corrections are what is measured
             optimizer=lambda parameters: optimizer_of(config, parameters),
             epochs=epochs, batches_per_epoch=batches, batch_size=options.batch_size,
             inductive=options.inductive, preaggregate=bool(options.preaggregate),

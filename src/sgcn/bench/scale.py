@@ -136,7 +136,7 @@ def one_size(order: dict[str, Any]) -> dict[str, Any]:
     model = make_model(FEATURES, CLASSES, widths=order["width"], seed=order["seed"])
     sampler = make_sampler(order["sampler"])
     # No plan and no movement asks for a snapshot: they come when they are measured.
-    estimator = make_estimator(order["estimator"], gap=1 << 30, restart="none")
+    estimator = make_estimator(order["estimator"], gap=1 << 30, restart="never")
     train = train_nodes(graph)
     engine = Engine(estimator, model, graph, Task.of(graph), train, sampler, seed=order["seed"])
     size = min(order["batch_size"], len(train))

@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
             f"--sampler is {args.sampler!r}, which draws its own nodes, expected one that takes "
             "seeds, as ladies does"
         )
-    estimator = make_estimator(args.estimator, restart="none", gap=REGULAR + 1)
+    estimator = make_estimator(args.estimator, restart="never", gap=REGULAR + 1)
     out = reports.target(args.out)
     report = measure(
         split_names(args.graph), sampler, estimator,

@@ -18,13 +18,13 @@ def run(args: argparse.Namespace) -> None:
     import torch
 
     from sgcn.compute.exact import predict
-    from sgcn.rows import Features
+    from sgcn.rows import store_of
     from sgcn.runs.directory import open_run
     from sgcn.task import Task, split_nodes
     from sgcn.training.events import to_json
 
     _, graph, model = open_run(args.run_directory)
-    logits = predict(model, graph, Features.of(graph.x))
+    logits = predict(model, graph, store_of(graph.x))
     scores = {}
     for part, name in enumerate(("train", "validation", "test")):
         nodes = torch.from_numpy(split_nodes(graph, part))

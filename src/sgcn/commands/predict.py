@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> None:
 
     from sgcn.compute import exact as inference
     from sgcn.errors import SgcnError
-    from sgcn.rows import Features
+    from sgcn.rows import store_of
     from sgcn.runs.directory import open_run
     from sgcn.task import Task
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
             f"--out is {args.out}, expected a name ending in .npy in a folder that exists"
         )
     _, graph, model = open_run(args.run_directory)
-    features = Features.of(graph.x)
+    features = store_of(graph.x)
     if args.embeddings:
         rows = inference.embed(model, graph, features)
     else:

@@ -1,36 +1,279 @@
-"""A full-graph pass, layer by layer and a slice of rows at a time: memory stays bounded."""
+"""The one exact pass: forward and backward over the whole graph, layer by layer.
+
+Snapshots, full batches, evaluation, prediction and P X all run here. A pass takes all rows at once,
+or ``chunk`` rows at a time: then it needs, beside one table of Z (and going back one of D) for each
+layer, only what the rows of a chunk and their neighbours take.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from sgcn.compute.operators import GraphOperator
+from sgcn.block import Int32
+from sgcn.compute.gradients import Gradient, Weights, add_to, pull
+from sgcn.compute.inputs import Input, LazyRows, RowStore
+from sgcn.compute.operators import (
+    BlockOperator,
+    GraphOperator,
+    Operator,
+    Preaggregated,
+    RowsOperator,
+)
 from sgcn.graph import Graph
-from sgcn.nn import Model, layer_input
-from sgcn.nn.layers import Input
-from sgcn.rows import Features
+from sgcn.machine import physical_memory
+from sgcn.samplers.base import exact_block
+
+_CHUNK = 1 << 16  # rows, where a pass at once would take too much memory
+
+
+class Network(Protocol):
+    """What a pass needs of a model: layers and head as pure functions of weights and input."""
+
+    @property
+    def depth(self) -> int: ...
+
+    def run_layer(self, level: int, weights: Weights, operator: Operator, h: Input) -> Tensor: ...
+
+    def act(self, z: Tensor, level: int) -> Tensor: ...
+
+    def run_head(self, weights: Weights, h: Tensor) -> Tensor: ...
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]: ...
+
+
+#: The loss of rows lo to hi of the last layer, given their logits; None if none of them has one.
+Loss = Callable[[Tensor, int, int], Tensor | None]
+
+
+@dataclass(eq=False)
+class Part:
+    """Rows ``lo`` to ``hi`` of a layer; ``sources`` None means all rows of the layer below."""
+
+    lo: int
+    hi: int
+    operator: Operator
+    sources: Tensor | None
+
+
+@dataclass(eq=False)
+class Propagation:
+    """P[rows, :] of one layer, at once or in parts; ``rows`` None means all nodes."""
+
+    graph: Graph
+    rows: Int32 | None = None
+    sums: RowStore | None = None  # P X, if it was computed beforehand
+    operator: Operator = field(init=False)  # all rows at once
+
+    def __post_init__(self) -> None:
+        if self.sums is not None:
+            self.operator = Preaggregated(LazyRows(self.sums))
+        elif self.rows is not None:
+            self.operator = RowsOperator(self.graph, self.rows)
+        else:
+            self.operator = GraphOperator(self.graph)
+
+    def __len__(self) -> int:
+        return len(self.graph) if self.rows is None else len(self.rows)
+
+    def parts(self, chunk: int | None) -> Iterator[Part]:
+        """The rows in order, at most ``chunk`` at a time."""
+        if chunk is None or chunk >= len(self):
+            yield Part(0, len(self), self.operator, None)
+            return
+        for lo, hi in _ranges(len(self), chunk):
+            rows = np.arange(lo, hi, dtype=np.int32) if self.rows is None else self.rows[lo:hi]
+            if self.sums is not None:
+                ids = torch.from_numpy(rows)
+                yield Part(lo, hi, Preaggregated(LazyRows(self.sums, ids)), ids)
+            else:
+                block = exact_block(self.graph, rows)
+                yield Part(lo, hi, BlockOperator(block), torch.from_numpy(block.src))
+
+
+def _ranges(n: int, chunk: int | None) -> list[tuple[int, int]]:
+    step = max(n, 1) if chunk is None else chunk
+    return [(lo, min(lo + step, n)) for lo in range(0, max(n, 1), step)]
+
+
+@dataclass(eq=False)
+class _Segment:
+    """One layer on one part: the leaf it read, its Z, and H = act(Z)."""
+
+    leaf: Input
+    z: Tensor
+    h: Tensor
+
+
+class ExactPass:
+    """A pass of ``network`` at ``weights``: `forward`, and then `backward` from a loss.
+
+    ``layers`` say which rows each layer is computed for: all, but in the last one.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        weights: Weights,
+        layers: list[Propagation],
+        features: RowStore,
+        *,
+        chunk: int | None = None,
+    ) -> None:
+        self.network, self.weights, self.layers = network, weights, layers
+        self.features, self.chunk = features, chunk
+        self.z: list[Tensor] = []  # of each layer, all its rows, without gradients
+        self._at_once: dict[int, _Segment] = {}  # layers that were run in one part
+        self._logits: Tensor | None = None
+
+    def forward(self, *, keep: bool = True) -> ExactPass:
+        """Z of every layer; without ``keep`` a layer is dropped when the next one is done."""
+        for level, layer in enumerate(self.layers):
+            rows: Tensor | None = None
+            for part in layer.parts(self.chunk):
+                if part.sources is None:
+                    segment = self._at_once[level] = self._run(level, part)
+                    rows = segment.z.detach()
+                    if torch.is_grad_enabled() and not segment.z.requires_grad:
+                        rows = rows.clone()  # of a layer without weights: it may be someone's table
+                else:
+                    with torch.no_grad():
+                        z = self._run(level, part).z
+                    rows = torch.empty(len(layer), z.shape[1]) if rows is None else rows
+                    rows[part.lo : part.hi] = z
+            assert rows is not None
+            self.z.append(rows)
+            if not keep and level > 0:
+                self.z[level - 1] = torch.empty(0)
+                self._at_once.pop(level - 1, None)
+        return self
+
+    def _run(self, level: int, part: Part) -> _Segment:
+        leaf: Input = LazyRows(self.features, part.sources)
+        if level > 0:
+            leaf = self.hidden(level - 1, part.sources).detach()
+            leaf = leaf.requires_grad_() if torch.is_grad_enabled() else leaf
+        z = self.network.run_layer(level, self.weights, part.operator, leaf)
+        return _Segment(leaf, z, self.network.act(z, level))
+
+    def hidden(self, level: int, ids: Tensor | None = None) -> Tensor:
+        """H of layer ``level`` (0 is the first), of some of its rows or of all."""
+        if ids is None and level in self._at_once:
+            return self._at_once[level].h
+        z = self.z[level] if ids is None else self.z[level].index_select(0, ids)
+        return self.network.act(z, level)
+
+    def square(self, level: int, ids: Tensor | None = None) -> float:
+        """The squared Frobenius norm of H of layer ``level``, of all its rows or of some."""
+        total = 0.0
+        for lo, hi in _ranges(len(self.z[level]) if ids is None else len(ids), self.chunk):
+            if ids is None and self.chunk is None:
+                h = self.hidden(level).detach()
+            else:
+                h = self.hidden(level, torch.arange(lo, hi) if ids is None else ids[lo:hi]).detach()
+            total += float(h.norm()) ** 2
+        return total
+
+    def logits(self, rows: Tensor | None = None) -> Tensor:
+        """Logits of rows of the last layer, of all of them for None."""
+        if self._logits is not None:
+            return self._logits if rows is None else self._logits.index_select(0, rows)
+        last = self.network.depth - 1
+        with torch.no_grad():
+            if self.chunk is None:
+                return self.network.run_head(self.weights, self.hidden(last, rows))
+            rows = torch.arange(len(self.z[last])) if rows is None else rows
+            parts = [
+                self.network.run_head(self.weights, self.hidden(last, rows[lo:hi]))
+                for lo, hi in _ranges(len(rows), self.chunk)
+            ]
+            return torch.cat(parts)
+
+    def backward(self, loss: Loss) -> tuple[float, Gradient, list[Tensor]]:
+        """The loss, its gradient, and the layer gradients D by H^1 .. H^(L-1)."""
+        value, gradient, d = self._head(loss)
+        layer_gradients: list[Tensor] = []
+        for level in reversed(range(self.network.depth)):
+            below: Tensor | None = None
+            for part in self.layers[level].parts(self.chunk):
+                at_once = part.sources is None
+                segment = self._at_once[level] if at_once else self._run(level, part)
+                leaf = segment.leaf if isinstance(segment.leaf, Tensor) else None
+                flowing = d if at_once else d[part.lo : part.hi]
+                found, by_leaf = pull(segment.h, self.weights, f"layers.{level}.", leaf, flowing)
+                add_to(gradient, found)
+                if part.sources is None or by_leaf is None:
+                    below = by_leaf
+                else:
+                    if below is None:
+                        below = torch.zeros(len(self.z[level - 1]), by_leaf.shape[1])
+                    below.index_add_(0, part.sources, by_leaf)
+            if level > 0:
+                assert below is not None
+                layer_gradients.insert(0, below)
+                d = below
+        return value, gradient, layer_gradients
+
+    def _head(self, loss: Loss) -> tuple[float, Gradient, Tensor]:
+        """From the loss to H of the last layer."""
+        last = self.network.depth - 1
+        value, gradient = 0.0, Gradient()
+        by_rows: list[Tensor] = []
+        for lo, hi in _ranges(len(self.z[last]), self.chunk):
+            rows = None if self.chunk is None else torch.arange(lo, hi)
+            leaf = self.hidden(last, rows).detach().requires_grad_()
+            logits = self.network.run_head(self.weights, leaf)
+            part = loss(logits, lo, hi)
+            if part is None:
+                by_rows.append(torch.zeros_like(leaf))
+                continue
+            found, by_leaf = pull(part, self.weights, "head.", leaf, None)
+            add_to(gradient, found)
+            assert by_leaf is not None
+            by_rows.append(by_leaf)
+            value += float(part.detach())
+            if self.chunk is None:
+                self._logits = logits.detach()
+        for name, weight in self.weights.items():  # a chunk may be without any loss
+            if name.startswith("head."):
+                gradient.setdefault(name, torch.zeros_like(weight))
+        return value, gradient, by_rows[0] if len(by_rows) == 1 else torch.cat(by_rows)
+
+
+def chunk_for(graph: Graph, widths: int) -> int | None:
+    """Rows at a time for a pass whose layers are ``widths`` wide together; None: all at once.
+
+    At once a pass holds about four tables a layer.
+    """
+    return None if 4 * 4 * len(graph) * widths <= physical_memory() // 2 else _CHUNK
+
+
+def sum_features(graph: Graph, features: RowStore) -> Tensor:
+    """P X, computed once for all steps."""
+    return GraphOperator(graph).times(LazyRows(features))
 
 
 @torch.no_grad()
-def embed(model: Model, graph: Graph, features: Features, *, rows: int = 1 << 16) -> Tensor:
-    """H^L of every node. Holds two layers' tables and the working memory of ``rows`` rows."""
-    h: Input = features.all()
-    for level, layer in enumerate(model.layers):
-        source = layer_input(layer, h)
-        slices = [
-            model.act(
-                layer(GraphOperator(graph, slice(lo, min(lo + rows, len(graph)))), source), level
-            )
-            for lo in range(0, len(graph), rows)
-        ]
-        h = slices[0] if len(slices) == 1 else torch.cat(slices)
-    assert isinstance(h, Tensor)
-    return h
+def _forward(network: Network, graph: Graph, features: RowStore, chunk: int | None) -> ExactPass:
+    layers, weights = [Propagation(graph)] * network.depth, dict(network.named_parameters())
+    return ExactPass(network, weights, layers, features, chunk=chunk).forward(keep=False)
 
 
-@torch.no_grad()
-def predict(model: Model, graph: Graph, features: Features, *, rows: int = 1 << 16) -> Tensor:
+def predict(
+    network: Network, graph: Graph, features: RowStore, *, chunk: int | None = None
+) -> Tensor:
     """Logits of every node."""
-    logits: Tensor = model.head(embed(model, graph, features, rows=rows))
-    return logits
+    return _forward(network, graph, features, chunk).logits()
+
+
+@torch.no_grad()
+def embed(
+    network: Network, graph: Graph, features: RowStore, *, chunk: int | None = None
+) -> Tensor:
+    """H^L of every node."""
+    return _forward(network, graph, features, chunk).hidden(network.depth - 1)

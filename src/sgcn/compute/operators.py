@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Block
-from sgcn.compute.buffers import applied, empty, numbers, rows_of
+from sgcn.compute.buffers import applied, empty, numbers
+from sgcn.compute.inputs import Input, LazyRows, RowStore, as_tensor
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import spmm as kernels
 from sgcn.machine import physical_memory
-from sgcn.rows import Features, Rows
 
 
 class Operator(ABC):
@@ -24,24 +24,25 @@ class Operator(ABC):
 
     shape: tuple[int, int]
     edges: int
-    #: Whether `aggregate` of a constant is kept. Not for the whole graph: that is N rows of memory.
-    shared = True
+    #: Whether M h of a constant h is kept for the other passes of a step. Not for the whole graph:
+    #: that is N rows of memory.
+    keeps_constants = True
     #: Whether `aggregate` was computed beforehand, of the features as they are and nothing else.
     precomputed = False
 
-    def keeps(self, h: Tensor | Rows) -> bool:
-        """Whether M h is computed once and never again."""
+    def sums_first(self, h: Input) -> bool:
+        """Whether M h is known, or will be kept: then products with weights come after the sum."""
         return self.precomputed
 
-    def aggregate(self, h: Tensor | Rows) -> Tensor:
+    def aggregate(self, h: Input) -> Tensor:
         """M h. Of a constant it is computed once: the passes of a step share it."""
         if h.requires_grad:
             return applied(_Aggregate, h, self)
-        if not self.shared:
-            return self._times(h)
+        if not self.keeps_constants:
+            return self.times(h)
         known = self._constants.get(id(h))
         if known is None:
-            known = (h, self._times(h))  # holds h, so that its id stays taken
+            known = (h, self.times(h))  # holds h, so that its id stays taken
             self._constants[id(h)] = known
         return known[1]
 
@@ -49,36 +50,36 @@ class Operator(ABC):
     def _constants(self) -> dict[int, tuple[Any, Tensor]]:
         return {}
 
-    def own(self, h: Tensor | Rows) -> Tensor | Rows:
+    def own(self, h: Input) -> Input:
         """The rows of h that belong to the destinations."""
-        places = self.places
-        if places is None:
+        index = self.own_index
+        if index is None:
             return h
-        return h.take(places) if isinstance(h, Rows) else h.index_select(0, places)
+        return h.take(index) if isinstance(h, LazyRows) else h.index_select(0, index)
 
-    #: Where the destinations stand among the sources; None if the two are the same nodes.
-    places: Tensor | None
+    #: Index of each destination among the sources; None if the two are the same nodes.
+    own_index: Tensor | None
 
     @abstractmethod
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Row pointers, source places and values, for layers that weigh edges themselves."""
+        """Row pointers, indices of sources and values, for layers that weigh edges themselves."""
 
     @abstractmethod
-    def _times(self, h: Tensor | Rows) -> Tensor: ...
+    def times(self, h: Input) -> Tensor: ...
 
     @abstractmethod
-    def _times_transposed(self, g: Tensor) -> Tensor: ...
+    def times_transposed(self, g: Tensor) -> Tensor: ...
 
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, operator: Operator) -> Tensor:
         ctx.operator = operator
-        return operator._times(h)
+        return operator.times(h)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
-        return ctx.operator._times_transposed(g.contiguous()), None
+        return ctx.operator.times_transposed(g.contiguous()), None
 
 
 class BlockOperator(Operator):
@@ -90,7 +91,7 @@ class BlockOperator(Operator):
         self.edges = block.edges
 
     @cached_property  # a property where the base declares a variable: read-only is enough
-    def places(self) -> Tensor | None:  # type: ignore[override]
+    def own_index(self) -> Tensor | None:  # type: ignore[override]
         block = self.block
         if block.src is block.dst:
             return None
@@ -109,11 +110,11 @@ class BlockOperator(Operator):
             torch.from_numpy(block.weights),
         )
 
-    def _times(self, h: Tensor | Rows) -> Tensor:
+    def times(self, h: Input) -> Tensor:
         block = self.block
         ids: np.ndarray[Any, Any] | None = None
-        if isinstance(h, Rows):
-            table = h.features.table
+        if isinstance(h, LazyRows):
+            table = h.store.table
             if table is not None and table.device.type == "cpu":
                 ids = h.ids.numpy()
                 h = table
@@ -133,7 +134,7 @@ class BlockOperator(Operator):
         )
         return turned
 
-    def _times_transposed(self, g: Tensor) -> Tensor:
+    def times_transposed(self, g: Tensor) -> Tensor:
         if g.device.type != "cpu":
             indptr, indices, values = (torch.from_numpy(part) for part in self._transposed)
             turned = (self.shape[1], self.shape[0])
@@ -146,84 +147,76 @@ class BlockOperator(Operator):
 class Shifted(Operator):
     """M h + base for a base that was computed beforehand."""
 
-    shared = False
+    keeps_constants = False
 
     def __init__(self, inner: Operator, base: Tensor) -> None:
         self.inner, self.base = inner, base
         self.shape, self.edges = inner.shape, inner.edges
 
-    def own(self, h: Tensor | Rows) -> Tensor | Rows:
+    def own(self, h: Input) -> Input:
         return self.inner.own(h)
 
-    def keeps(self, h: Tensor | Rows) -> bool:
+    def sums_first(self, h: Input) -> bool:
         """The base is a sum of inputs: products come after it."""
         return True
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
         raise AssertionError("a layer that weighs edges is not linear")
 
-    def _times(self, h: Tensor | Rows) -> Tensor:
-        return self.inner._times(h).add_(self.base)
+    def times(self, h: Input) -> Tensor:
+        return self.inner.times(h).add_(self.base)
 
-    def _times_transposed(self, g: Tensor) -> Tensor:
-        return self.inner._times_transposed(g)
+    def times_transposed(self, g: Tensor) -> Tensor:
+        return self.inner.times_transposed(g)
+
+
+def _is_float32(store: RowStore) -> bool:
+    return store.table is not None and store.table.dtype == torch.float32
 
 
 class GraphOperator(Operator):
-    """P itself, or some of its rows, through the two scaling vectors: no value per edge."""
+    """P itself, through the two scaling vectors: no value per edge."""
 
-    places = None
-    shared = False
+    own_index = None
+    keeps_constants = False
 
-    def __init__(self, graph: Graph, rows: slice | None = None) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.lo: int = 0 if rows is None else rows.start
-        self.hi: int = len(graph) if rows is None else rows.stop
-        self.shape = (self.hi - self.lo, len(graph))
-        self.edges = int(graph.indptr[self.hi] - graph.indptr[self.lo])
-        self.edges += self.shape[0] * graph.self_loops
-        self._known: tuple[Features, Tensor] | None = None
-        if rows is not None:
-            self.places = torch.arange(self.lo, self.hi)
+        self.shape = (len(graph), len(graph))
+        self.edges = graph.edges + len(graph) * graph.self_loops
+        self._known: tuple[RowStore, Tensor] | None = None
 
-    def keeps(self, h: Tensor | Rows) -> bool:
+    def sums_first(self, h: Input) -> bool:
         """X never changes, so P X is made once, if memory has room for a second X."""
-        if not isinstance(h, Rows) or not h.is_all or h.features.dense is None:
+        if not isinstance(h, LazyRows) or not h.is_all or not _is_float32(h.store):
             return False
-        return self.places is None and 4 * 4 * h.shape[0] * h.shape[1] <= physical_memory()
+        return 4 * 4 * h.shape[0] * h.shape[1] <= physical_memory()
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
         p = self.graph.propagation
         indptr, indices, values = self.graph.memo("csr", lambda: kernels.edge_weights(*p))
-        span = slice(indptr[self.lo], indptr[self.hi])
-        return (
-            torch.from_numpy(indptr[self.lo : self.hi + 1] - indptr[self.lo]),
-            torch.from_numpy(indices[span]),
-            torch.from_numpy(values[span]),
-        )
+        return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)
 
-    def _times(self, h: Tensor | Rows) -> Tensor:
-        if isinstance(h, Rows) and self.keeps(h):
-            if self._known is None or self._known[0] is not h.features:
-                self._known = (h.features, self._times(h.dense()))
+    def times(self, h: Input) -> Tensor:
+        if isinstance(h, LazyRows) and self.sums_first(h):
+            if self._known is None or self._known[0] is not h.store:
+                self._known = (h.store, self.times(h.dense()))
             return self._known[1]
-        if isinstance(h, Rows):
-            table = h.features.table if h.is_all else None
+        if isinstance(h, LazyRows):
+            table = h.store.table if h.is_all else None
             h = h.dense() if table is None else table
         if h.device.type != "cpu":
             return _device_product(self.csr(), self.shape, h)
         p = self.graph.propagation
         out = empty(self.shape[0], h.shape[1])
         kernels.propagate(
-            p.indptr, p.indices, p.values, p.row, p.col, p.loops, self.lo, numbers(h), out.numpy()
+            p.indptr, p.indices, p.values, p.row, p.col, p.loops, 0, numbers(h), out.numpy()
         )
         return out
 
-    def _times_transposed(self, g: Tensor) -> Tensor:
+    def times_transposed(self, g: Tensor) -> Tensor:
         # P^T = diag(c) (A + I)^T diag(r): an undirected A is its own transpose.
         p = self.graph.propagation
-        if self.places is not None:  # the rows outside the slice take no part
-            g = torch.zeros(len(self.graph), g.shape[1]).index_copy(0, self.places, g)
         indptr, indices, values = p.indptr, p.indices, p.values
         if self.graph.directed:
             indptr, indices, values = self.graph.memo(
@@ -232,7 +225,7 @@ class GraphOperator(Operator):
         if g.device.type != "cpu":
             parts = kernels.edge_weights(indptr, indices, values, p.col, p.row, p.loops)
             parts = tuple(torch.from_numpy(part) for part in parts)
-            return _device_product(parts, (self.shape[1], self.shape[0]), g)
+            return _device_product(parts, self.shape, g)
         out = empty(self.shape[1], g.shape[1])
         kernels.propagate(indptr, indices, values, p.col, p.row, p.loops, 0, g.numpy(), out.numpy())
         return out
@@ -244,7 +237,7 @@ class RowsOperator(Operator):
     Entries are held a second time, by rows and by columns: 4 bytes each, and no value per edge.
     """
 
-    shared = False
+    keeps_constants = False
 
     def __init__(self, graph: Graph, rows: np.ndarray[Any, Any]) -> None:
         p = graph.propagation
@@ -252,7 +245,7 @@ class RowsOperator(Operator):
         self._row, self._col = p.row[rows], p.col
         self.shape = (len(rows), len(graph))
         self.edges = len(self._by_row[1])
-        self.places = torch.from_numpy(rows)
+        self.own_index = torch.from_numpy(rows)
 
     @cached_property
     def _by_column(self) -> tuple[Any, Any, Any]:
@@ -268,11 +261,10 @@ class RowsOperator(Operator):
         indptr, indices, values = kernels.edge_weights(*parts, row, col, False)
         return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)
 
-    def _times(self, h: Tensor | Rows) -> Tensor:
-        h = h.dense() if isinstance(h, Rows) else h
-        return self._product(self._by_row, self._row, self._col, h, self.shape)
+    def times(self, h: Input) -> Tensor:
+        return self._product(self._by_row, self._row, self._col, as_tensor(h), self.shape)
 
-    def _times_transposed(self, g: Tensor) -> Tensor:
+    def times_transposed(self, g: Tensor) -> Tensor:
         return self._product(self._by_column, self._col, self._row, g, self.shape[::-1])
 
     def _product(
@@ -289,28 +281,26 @@ class RowsOperator(Operator):
 class Preaggregated(Operator):
     """Layer 1 when P X was computed once: no sampling, `aggregate` reads the rows of P X."""
 
-    places = None
-    shared = False
+    own_index = None
+    keeps_constants = False
     precomputed = True
 
-    def __init__(self, table: Tensor, ids: np.ndarray[Any, Any] | None) -> None:
-        self.table = table
-        self.ids = None if ids is None else torch.as_tensor(ids)
-        n = len(table) if self.ids is None else len(self.ids)
-        self.shape = (n, n)
+    def __init__(self, rows: LazyRows) -> None:
+        self.rows = rows
+        self.shape = (rows.shape[0], rows.shape[0])
         self.edges = 0
 
-    def aggregate(self, h: Tensor | Rows) -> Tensor:
+    def aggregate(self, h: Input) -> Tensor:
         if h.requires_grad:
             raise self._refusal("changes them before")
-        return self._rows
+        return self._sums
 
     @cached_property
-    def _rows(self) -> Tensor:
-        return self.table if self.ids is None else rows_of(self.table, self.ids)
+    def _sums(self) -> Tensor:
+        return self.rows.dense()
 
-    def _times(self, h: Tensor | Rows) -> Tensor:
-        return self._rows
+    def times(self, h: Input) -> Tensor:
+        return self._sums
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
         raise self._refusal("weighs edges itself")
@@ -322,7 +312,7 @@ class Preaggregated(Operator):
             f"gin), but this one {why}: switch preaggregate off"
         )
 
-    def _times_transposed(self, g: Tensor) -> Tensor:
+    def times_transposed(self, g: Tensor) -> Tensor:
         raise AssertionError("features have no gradient")
 
 

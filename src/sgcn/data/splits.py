@@ -16,9 +16,8 @@ import numpy.typing as npt
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
-from sgcn.rng import Key, check_seed
+from sgcn.rng import Key, Stream, check_seed
 
-_STREAM = (1 << 33) + 64  # a layer that no sample has
 _DIGITS = 18  # what 64 bits surely hold
 
 Split = npt.NDArray[np.int8]
@@ -129,7 +128,7 @@ def _shuffled(graph: Graph, seed: int) -> npt.NDArray[np.int64]:
     if len(nodes) == 0:
         raise SgcnError("the graph has no labelled node, expected some to split")
     order: npt.NDArray[np.int64] = nodes[
-        permutation(len(nodes), Key(check_seed(seed)).stream(_STREAM))
+        permutation(len(nodes), Key(check_seed(seed)).stream(Stream.SPLIT))
     ]
     return order
 

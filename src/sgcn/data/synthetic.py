@@ -25,10 +25,10 @@ from sgcn.graph import Graph
 from sgcn.kernels import synthetic as kernels
 from sgcn.kernels.random import permutation, uniforms
 from sgcn.options import Options, between, flag, integer, known_name, nearest, option, real
-from sgcn.rng import Key, check_seed
+from sgcn.rng import Key, Stream, check_seed
 
 # Streams of the generator: numbers that no layer of a sample has.
-_ORDER, _EDGES, _CENTRES, _NOISE, _SETS, _LABELS, _OTHERS, _SPLIT = range(1 << 33, (1 << 33) + 8)
+_ORDER, _EDGES, _CENTRES, _NOISE, _SETS, _LABELS, _OTHERS, _SPLIT = range(8)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def synthetic(spec: str | Synthetic, seed: int = 0, features: bool = True) -> Gr
     _check(spec)
     key = Key(check_seed(seed))
     bounds = np.arange(spec.communities + 1, dtype=np.int64) * spec.nodes // spec.communities
-    order = permutation(spec.nodes, key.stream(_ORDER))
+    order = permutation(spec.nodes, key.stream(Stream.SYNTHETIC, _ORDER))
     community = np.empty(spec.nodes, np.int32)
     community[order] = np.repeat(np.arange(spec.communities, dtype=np.int32), np.diff(bounds))
     codes = _edges(spec, key, order, bounds)
@@ -192,7 +192,8 @@ def _edges(spec: Synthetic, key: Key, order: Any, bounds: Any) -> npt.NDArray[np
     while have < spec.edges:
         tail = codes[have:]
         kernels.draw_edges(
-            tail, drawn, key.stream(_EDGES), order, bounds, spec.homophily, bend, power
+            tail, drawn, key.stream(Stream.SYNTHETIC, _EDGES), order, bounds, spec.homophily,
+            bend, power,
         )
         drawn += len(tail)
         tail.sort()
@@ -227,23 +228,24 @@ def _features(spec: Synthetic, key: Key, community: Any) -> npt.NDArray[np.float
     """
     every = np.arange(spec.communities, dtype=np.int32)
     blank = np.zeros((spec.communities, spec.features), np.float32)
-    centres = kernels.noisy_rows(blank, every, 0.0, 1.0, key.stream(_CENTRES))
+    centres = kernels.noisy_rows(blank, every, 0.0, 1.0, key.stream(Stream.SYNTHETIC, _CENTRES))
     noise = spec.noise * (2 * spec.features) ** 0.5
     scale = (1.0 + noise * noise) ** -0.5
     x: npt.NDArray[np.float32] = kernels.noisy_rows(
-        centres, community, scale, noise * scale, key.stream(_NOISE)
+        centres, community, scale, noise * scale, key.stream(Stream.SYNTHETIC, _NOISE)
     )
     return x
 
 
 def _labels(spec: Synthetic, key: Key, community: Any) -> npt.NDArray[Any]:
-    stray = uniforms(spec.nodes, key.stream(_LABELS)) < spec.label_noise
-    other = (uniforms(spec.nodes, key.stream(_OTHERS)) * spec.communities).astype(np.int32)
-    taken = np.where(stray, other, community)
+    stray = uniforms(spec.nodes, key.stream(Stream.SYNTHETIC, _LABELS)) < spec.label_noise
+    other = uniforms(spec.nodes, key.stream(Stream.SYNTHETIC, _OTHERS)) * spec.communities
+    taken = np.where(stray, other.astype(np.int32), community)
     if not spec.multi_label:
         classes: npt.NDArray[np.int64] = (taken % spec.classes).astype(np.int64)
         return classes
-    sets = uniforms(spec.communities * spec.classes, key.stream(_SETS)) < spec.label_density
+    chances = uniforms(spec.communities * spec.classes, key.stream(Stream.SYNTHETIC, _SETS))
+    sets = chances < spec.label_density
     rows: npt.NDArray[np.uint8] = sets.reshape(spec.communities, -1).astype(np.uint8)[taken]
     return rows
 
@@ -251,7 +253,7 @@ def _labels(spec: Synthetic, key: Key, community: Any) -> npt.NDArray[Any]:
 def _split(spec: Synthetic, key: Key) -> npt.NDArray[np.int8]:
     train, val = int(spec.train * spec.nodes), int(spec.val * spec.nodes)
     parts = np.full(spec.nodes, 2, np.int8)
-    order = permutation(spec.nodes, key.stream(_SPLIT))
+    order = permutation(spec.nodes, key.stream(Stream.SYNTHETIC, _SPLIT))
     parts[order[:train]] = 0
     parts[order[train : train + val]] = 1
     return parts

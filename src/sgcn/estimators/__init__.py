@@ -1,60 +1,52 @@
-"""Estimators: a forward rule times a gradient rule, and when to take a snapshot."""
+"""Estimators: a forward rule times a gradient rule times a schedule of snapshots."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from sgcn.errors import SgcnError
-from sgcn.estimators.forward import FORWARD_RULES
-from sgcn.estimators.gradient import GRADIENT_RULES
-from sgcn.options import Options, Rule, flag, integer, nearest, one_of, option, optional, real
+from sgcn.estimators.forward import FORWARD_RULES, ForwardRule
+from sgcn.estimators.gradient import GRADIENT_RULES, GradientRule
+from sgcn.estimators.schedule import RESTART_RULES, RestartRule, Schedule
+from sgcn.options import Options, Rule, choice, is_integer, known_name, one_of, option, optional
+from sgcn.options import part as section
+from sgcn.samplers import Sampler
 
 
 def _share_or_count() -> Rule:
     return Rule(
         "a share of the training nodes above 0 and below 1, or a whole number >= 1",
-        lambda v: (
-            isinstance(v, (int, float))
-            and not isinstance(v, bool)
-            and (0.0 < v < 1.0 or (v >= 1 and v == int(v)))
-        ),
+        lambda v: (is_integer(v) and v >= 1) or (isinstance(v, float) and 0.0 < v < 1.0),
     )
 
 
 @dataclass(frozen=True)
 class Estimator(Options):
-    """The two axes of the paper's scheme and its snapshot schedule."""
+    """The axes of the paper's scheme, each with options of its own, and where histories live."""
 
-    forward: str = option("plain", one_of(*FORWARD_RULES), "how embeddings are corrected")
-    gradient: str = option("plain", one_of(*GRADIENT_RULES), "how the gradient is corrected")
-    gap: int = option(10, integer(), "K: a snapshot every K steps")
-    growth: float = option(0.0, real(0.0), "g: the gap grows as K + g s with snapshot s")
-    warmup: int = option(0, integer(0), "plain steps before the first snapshot")
-    restart: str = option(
-        "movement",
-        one_of("movement", "norm", "gradient", "none"),
-        "what calls an early snapshot (a restart)",
-    )
-    drift: float = option(0.5, real(0.0, open_=True), "movement rule: summed changes of Z over |Z|")
-    noise: float = option(1.0, real(0.0, open_=True), "movement rule: summed changes of G over |G|")
-    alpha: float = option(1.1, real(1.0), "norm rule: embeddings may grow by this factor")
-    beta: float = option(1.1, real(1.0), "norm rule: layer gradients may grow by this factor")
-    distance: float = option(0.002, real(0.0, open_=True), "gradient rule: |G - G_s| over |G_s|")
+    forward: ForwardRule = choice(FORWARD_RULES, "plain", "how embeddings are corrected")
+    gradient: GradientRule = choice(GRADIENT_RULES, "plain", "how the gradient is corrected")
+    schedule: Schedule = section(Schedule, "when snapshots are taken")
     snapshot_nodes: float | None = option(
         None, optional(_share_or_count()), "B' for large-batch snapshots; none: the whole graph"
     )
-    layer_gradients: bool = option(False, flag(), "keep the table of layer gradients D")
-    table_dtype: str = option("float32", one_of("float32", "bfloat16"), "type of history tables")
-    table_storage: str = option("memory", one_of("memory", "disk"), "where history tables live")
+    table_dtype: str = option("float32", one_of("float32", "bfloat16"), "type of histories")
+    table_storage: str = option("memory", one_of("memory", "disk"), "where histories live")
 
     @property
     def takes_snapshots(self) -> bool:
         """Whether any of the two rules reads a snapshot."""
-        return (
-            FORWARD_RULES[self.forward].needs_snapshot
-            or GRADIENT_RULES[self.gradient].needs_snapshot
-        )
+        return self.forward.needs_snapshot or self.gradient.needs_snapshot
+
+    def check(self, sampler: Sampler) -> None:
+        """Make sure that the rules can correct what ``sampler`` estimates."""
+        if self.takes_snapshots and not sampler.estimates.close_to_p:
+            raise SgcnError(
+                f"{sampler.name} draws blocks that estimate {sampler.estimates.value}, but rules "
+                "with snapshots correct by exact sums with P: expected the rules plain and plain "
+                "(sgcn), or a sampler whose blocks estimate P"
+            )
 
 
 #: Names of the paper and ours. `full` is the exact gradient at every step: a snapshot each time.
@@ -65,7 +57,7 @@ ESTIMATORS: dict[str, dict[str, Any]] = {
     "sgcn++": {"forward": "recursive", "gradient": "recursive"},
     "first": {"forward": "plain", "gradient": "recursive"},
     # Its histories follow its steps: the published method has no snapshots but at the start.
-    "vrgcn": {"forward": "vrgcn", "gradient": "plain", "gap": 1000},
+    "vrgcn": {"forward": "vrgcn", "gradient": "plain", "gap": None},
     "vrgcn++": {"forward": "vrgcn", "gradient": "recursive"},
     "anchored": {"forward": "anchored", "gradient": "recursive"},
     # Nothing builds up between snapshots: they may be rare, and none has to come early. At first
@@ -75,26 +67,26 @@ ESTIMATORS: dict[str, dict[str, Any]] = {
         "gradient": "anchored",
         "gap": 60,
         "warmup": 60,
-        "restart": "none",
+        "restart": "never",
     },
 }
 
 
 def make_estimator(name: str = "anchored++", **options: Any) -> Estimator:
     """The estimator called ``name``, any option changed: ``forward=`` and ``gradient=`` too."""
-    if name not in ESTIMATORS:
-        raise SgcnError(
-            f"estimator is {name!r}, expected one of {', '.join(ESTIMATORS)}"
-            f"{nearest(name, ESTIMATORS)}"
-        )
-    known = [field.name for field in fields(Estimator)]
-    for key in options:
-        if key not in known:
-            raise SgcnError(
-                f"estimator {name} has no option {key!r}, expected one of {', '.join(known)}"
-                f"{nearest(key, known)}"
-            )
-    return Estimator(**(ESTIMATORS[name] | options))
+    known_name("estimator", name, ESTIMATORS)
+    return Estimator.of(ESTIMATORS[name] | options)
 
 
-__all__ = ["ESTIMATORS", "Estimator", "make_estimator"]
+__all__ = [
+    "ESTIMATORS",
+    "FORWARD_RULES",
+    "GRADIENT_RULES",
+    "RESTART_RULES",
+    "Estimator",
+    "ForwardRule",
+    "GradientRule",
+    "RestartRule",
+    "Schedule",
+    "make_estimator",
+]

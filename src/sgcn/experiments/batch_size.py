@@ -17,7 +17,7 @@ def cases(plan: Plan, data: Dataset) -> list[Case]:
     return [
         case(
             plan, data, "ladies", "sgcn++", setting=f"B={size}", at=size, batch_size=size,
-            restart="none",
+            restart="never",
         )
         for size in sizes
     ]  # fmt: skip

@@ -15,7 +15,7 @@ CURVES = ("validation_loss", "validation_f1")
 def cases(plan: Plan, data: Dataset) -> list[Case]:
     gap, growth = (5, 0.5) if plan.quick else (10, 0.1)  # ten snapshots come late in a quick run
     return [
-        case(plan, data, "ladies", "sgcn++", setting=words, gap=gap, growth=g, restart="none")
+        case(plan, data, "ladies", "sgcn++", setting=words, gap=gap, growth=g, restart="never")
         for words, g in ((f"K={gap}", 0.0), (f"K={gap}+{growth}s", growth))
     ]
 

@@ -53,7 +53,7 @@ def snapshot_sampling(config: Config, repeats: int = 3) -> float:
     began = perf_counter()
     for _ in range(repeats):
         rows: Int32 = engine.pool
-        for _ in range(engine.sampled_depth):
+        for _ in range(engine.operands.sampled_depth):
             rows = exact_block(engine.graph, rows).src
     return (perf_counter() - began) / repeats
 

@@ -30,7 +30,7 @@ def cases(plan: Plan, data: Dataset) -> list[Case]:
                     kind,
                     setting=words,
                     at=size if counted else share,
-                    restart="none",
+                    restart="never",
                     snapshot_nodes=size if counted else share,
                 )
             )

@@ -15,7 +15,7 @@ CURVES = ("training_loss", "validation_loss", "validation_f1")
 def cases(plan: Plan, data: Dataset) -> list[Case]:
     gaps = (5, 20) if plan.quick else (5, 10, 15, 20)
     return [
-        case(plan, data, "ladies", kind, setting=f"K={gap}", at=gap, gap=gap, restart="none")
+        case(plan, data, "ladies", kind, setting=f"K={gap}", at=gap, gap=gap, restart="never")
         for kind in ("sgcn++", "sgcn+")
         for gap in gaps
     ]

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from sgcn.compute.buffers import elu
+from sgcn.compute.gradients import Weights
+from sgcn.compute.inputs import Input, as_tensor
 from sgcn.compute.operators import Operator
 from sgcn.errors import SgcnError
-from sgcn.nn.layers import Attention, Dense, GraphConv, Input, Isomorphism, Residual
-from sgcn.options import nearest
-from sgcn.rows import Rows
-
-#: Layer kinds by name: (input width, output width, bias=) -> layer with a ``width``.
-LAYERS: dict[str, Callable[..., nn.Module]] = {
-    "mean": GraphConv,
-    "concat": partial(GraphConv, aggregation="concat"),
-    "attention": Attention,
-    "gin": Isomorphism,
-    "residual": Residual,
-}
+from sgcn.nn.base import Layer, MessagePassing, PlainModule, as_layer
+from sgcn.nn.layers import LAYERS, Attention, Dense, GraphConv, Isomorphism, LayerKind, Residual
+from sgcn.options import build, nearest
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": elu,
@@ -36,8 +30,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class Model(nn.Module):
     """Z^l = layer_l(block_l, H^(l-1)), H^l = act(Z^l), logits = head(H^L), or Z^L without a head.
 
-    ``layers`` are any modules with ``forward(block, h) -> z``. Dropout on the layers' inputs is
-    applied by whoever runs the model, so that two passes of one step can share a mask.
+    ``layers`` are any modules with ``forward(block, h) -> z``, or convolutions of PyG.
+    Dropout on the layers' inputs is applied by whoever runs the model, so that two passes of one
+    step can share a mask.
     """
 
     def __init__(
@@ -58,7 +53,7 @@ class Model(nn.Module):
             )
         if not 0.0 <= dropout < 1.0:
             raise SgcnError(f"dropout is {dropout}, expected a number from 0 to below 1")
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList(as_layer(layer) for layer in layers)
         self.bare = head is None  # the last layer gives the logits, and no activation follows it
         self.head = head if head is not None else nn.Identity()
         self.activation = activation
@@ -74,6 +69,27 @@ class Model(nn.Module):
     def depth(self) -> int:
         return len(self.layers)
 
+    def layer(self, level: int) -> Layer:
+        """Layer ``level``, 0 the first."""
+        layer = self.layers[level]
+        assert isinstance(layer, Layer)
+        return layer
+
+    def run_layer(self, level: int, weights: Weights, operator: Operator, h: Input) -> Tensor:
+        """f_l(operator, h; weights), pure."""
+        module, prefix = self.layer(level), f"layers.{level}."
+        own = {k[len(prefix) :]: v for k, v in weights.items() if k.startswith(prefix)}
+        if not module.lazy_rows:
+            h = as_tensor(h)
+        z: Tensor = functional_call(module, own, (operator, h))
+        return z
+
+    def run_head(self, weights: Weights, h: Tensor) -> Tensor:
+        """The logits, pure."""
+        own = {k[5:]: v for k, v in weights.items() if k.startswith("head.")}
+        logits: Tensor = functional_call(self.head, own, (h,))
+        return logits
+
     def act(self, z: Tensor, level: int) -> Tensor:
         """H of layer ``level`` (0 is the first) from its Z."""
         last = self.bare and level == self.depth - 1
@@ -82,17 +98,11 @@ class Model(nn.Module):
     def forward(self, blocks: Sequence[Operator], x: Input) -> Tensor:
         """Logits of the last block's destinations, without dropout."""
         h: Input = x
-        for level, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
-            h = self.act(layer(block, layer_input(layer, h)), level)
+        for level, block in enumerate(blocks):
+            layer = self.layer(level)
+            h = self.act(layer(block, h if layer.lazy_rows else as_tensor(h)), level)
         logits: Tensor = self.head(h)
         return logits
-
-
-def layer_input(layer: nn.Module, h: Input) -> Input:
-    """``h`` as ``layer`` can take it."""
-    if isinstance(h, Rows) and not getattr(layer, "lazy", False):
-        return h.dense()
-    return h
 
 
 def make_model(
@@ -107,16 +117,14 @@ def make_model(
     bias: bool = False,
     head: bool = True,
     seed: int = 0,
+    **layer_options: Any,
 ) -> Model:
     """The paper's model by default: 2 graph layers of width 256 with ELU and a dense head.
 
     Without ``head`` the last graph layer gives the logits, as in the first GCNs; its entry of
-    ``widths`` is then not used.
+    ``widths`` is then not used. ``layer_options`` are those of the kind of layer.
     """
-    if layer not in LAYERS:
-        raise SgcnError(
-            f"layer is {layer!r}, expected one of {', '.join(LAYERS)}{nearest(layer, LAYERS)}"
-        )
+    kind: LayerKind = build("layer", LAYERS, layer, layer_options)
     sizes = [widths] * layers if isinstance(widths, int) else list(widths)
     if not sizes or min(sizes) < 1:
         raise SgcnError(f"widths are {sizes}, expected one whole number >= 1 for each layer")
@@ -124,11 +132,11 @@ def make_model(
         sizes[-1] = classes
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        stack, width = [], features
+        stack: list[Layer] = []
+        width = features
         for size in sizes:
-            stack.append(LAYERS[layer](width, size, bias=bias))
-            # A Module types its attributes as tensors or modules; a width is a plain int.
-            width = int(stack[-1].width)  # type: ignore[arg-type]
+            stack.append(kind.make(width, size, bias=bias))
+            width = stack[-1].width
         dense = Dense(width, classes) if head else None
     if width != classes and not head:
         raise SgcnError(
@@ -144,8 +152,12 @@ __all__ = [
     "Attention",
     "GraphConv",
     "Isomorphism",
+    "Layer",
+    "LayerKind",
+    "MessagePassing",
     "Model",
+    "PlainModule",
     "Residual",
-    "layer_input",
+    "as_layer",
     "make_model",
 ]

@@ -1,21 +1,24 @@
 """Layers: ``forward(block, h) -> z`` with an `Operator` and the sources' rows.
 
-They know nothing of samplers or histories. ``h`` may be `Rows`, feature rows not gathered yet, for
-layers that set ``lazy``; the others get a tensor.
+They know nothing of samplers or histories. A new kind is a `Layer` here or in a file of its own, a
+`LayerKind` with its options, and a line in `LAYERS`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from sgcn.compute.buffers import product
+from sgcn.compute.inputs import Input, LazyRows
 from sgcn.compute.operators import Operator
-from sgcn.rows import Rows
-
-Input = Tensor | Rows
+from sgcn.nn.base import Layer
+from sgcn.options import Options, integer, option
 
 # A sparse product moves memory where a dense one computes: measured cost of one multiply-add.
 _SPARSE_COST = 6.0
@@ -23,9 +26,9 @@ _SPARSE_COST = 6.0
 
 def aggregate_first(block: Operator, h: Input, d_out: int) -> bool:
     """Whether (M h) W costs less than M (h W)."""
-    if block.keeps(h):
+    if block.sums_first(h):
         return True
-    if isinstance(h, Rows) and h.is_sparse:
+    if isinstance(h, LazyRows) and h.is_sparse:
         return False
     n_dst, n_src = block.shape
     d_in = h.shape[1]
@@ -37,7 +40,7 @@ def aggregate_first(block: Operator, h: Input, d_out: int) -> bool:
 
 
 def _times(h: Input, weight: Tensor) -> Tensor:
-    return h @ weight if isinstance(h, Rows) else product(h, weight)
+    return h @ weight if isinstance(h, LazyRows) else product(h, weight)
 
 
 class Dense(nn.Linear):
@@ -47,25 +50,23 @@ class Dense(nn.Linear):
         return product(h, self.weight.T, self.bias)
 
 
-class GraphConv(nn.Module):
+class GraphConv(Layer):
     """``mean``: Z = P H W + b. ``concat``: Z = [H_dst W, P H W] + b, twice as wide.
 
     Models leave the bias out by default: it moves all rows of Z at every step, so the rows that a
     history did not refresh lag behind by all of its way.
     """
 
-    lazy = True
-    #: Z is linear in h for given parameters (but for a bias), and in the parameters for a given h:
-    #: those of zero give zero.
+    lazy_rows = True
     linear = True
-    #: Of its neighbours it reads M h alone, h its input as it is: the sum may come from elsewhere.
-    sums = True
+    sums_inputs = True
 
     def __init__(
         self, d_in: int, d_out: int, aggregation: str = "mean", *, bias: bool = True
     ) -> None:
         super().__init__()
         self.aggregation = aggregation
+        self.reads_own = aggregation == "concat"
         self.width = d_out * (2 if aggregation == "concat" else 1)
         self.weight = nn.Parameter(torch.empty(d_in, d_out))
         self.bias = nn.Parameter(torch.zeros(self.width)) if bias else None
@@ -91,14 +92,12 @@ class GraphConv(nn.Module):
         return z if self.bias is None else z + self.bias
 
 
-class Attention(nn.Module):
+class Attention(Layer):
     """GAT-style: row i weighs source j by softmax of a score, times M_ij.
 
     On the full graph with `row` normalisation the factor M_ij is the same along a row and this is
     GAT; on a sample it is the importance weight that keeps the softmax consistent.
     """
-
-    lazy = False
 
     def __init__(self, d_in: int, d_out: int, heads: int = 4, *, bias: bool = True) -> None:
         super().__init__()
@@ -133,11 +132,10 @@ class Attention(nn.Module):
         return summed.flatten(1) if self.bias is None else summed.flatten(1) + self.bias
 
 
-class Isomorphism(nn.Module):
+class Isomorphism(Layer):
     """GIN: z = MLP((1 + eps) h_dst + M h), the propagation matrix in place of the plain sum."""
 
-    lazy = False
-    sums = True
+    sums_inputs = True
 
     def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
         super().__init__()
@@ -154,10 +152,8 @@ class Isomorphism(nn.Module):
         return z
 
 
-class Residual(nn.Module):
+class Residual(Layer):
     """z = h_dst + conv(layer-norm(h)): the step of a deep GCN. A change of width is projected."""
-
-    lazy = False
 
     def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
         super().__init__()
@@ -169,3 +165,64 @@ class Residual(nn.Module):
     def forward(self, block: Operator, h: Tensor) -> Tensor:
         z: Tensor = self.skip(block.own(h)) + self.conv(block, self.norm(h))
         return z
+
+
+# -- kinds: what a configuration can name, with its options --------------------------------------
+
+
+@dataclass(frozen=True)
+class LayerKind(Options):
+    """A kind of layer and its options; `make` gives one of a certain width."""
+
+    layer: ClassVar[Callable[..., Layer]]
+
+    def make(self, d_in: int, d_out: int, *, bias: bool) -> Layer:
+        return type(self).layer(d_in, d_out, bias=bias)
+
+
+@dataclass(frozen=True)
+class Mean(LayerKind):
+    """Z = P H W + b."""
+
+    layer = GraphConv
+
+
+@dataclass(frozen=True)
+class Concat(LayerKind):
+    """Z = [H_dst W, P H W] + b."""
+
+    def make(self, d_in: int, d_out: int, *, bias: bool) -> Layer:
+        return GraphConv(d_in, d_out, "concat", bias=bias)
+
+
+@dataclass(frozen=True)
+class AttentionKind(LayerKind):
+    """Softmax of a score over the neighbours."""
+
+    heads: int = option(4, integer(), "attention heads; as many of them as divide the width")
+
+    def make(self, d_in: int, d_out: int, *, bias: bool) -> Layer:
+        return Attention(d_in, d_out, self.heads, bias=bias)
+
+
+@dataclass(frozen=True)
+class IsomorphismKind(LayerKind):
+    """GIN."""
+
+    layer = Isomorphism
+
+
+@dataclass(frozen=True)
+class ResidualKind(LayerKind):
+    """The step of a deep GCN."""
+
+    layer = Residual
+
+
+LAYERS: dict[str, type[LayerKind]] = {
+    "mean": Mean,
+    "concat": Concat,
+    "attention": AttentionKind,
+    "gin": IsomorphismKind,
+    "residual": ResidualKind,
+}

@@ -28,7 +28,8 @@ from sgcn.nn import Model, make_model
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.training.optimizers import light
 from sgcn.rng import Key
-from sgcn.rows import Features
+from sgcn.compute.inputs import LazyRows
+from sgcn.rows import store_of
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
 from sgcn.training.loop import Callback, Fitted, fit
@@ -84,9 +85,9 @@ def rehearse(config: Config, graph: Graph, model: Model) -> None:
     # Subgraphs fit any depth and hold their own rows; a small sample stands in for a big one.
     sampler = make_sampler("neighbor", sizes=1) if config.sampler.draws_nodes else config.sampler
     batch = sampler.sample(graph, train_nodes(graph)[:1], Key(0), model.depth - early)
-    x = Features.of(graph.x).rows(batch.inputs)
+    x = LazyRows(store_of(graph.x), torch.from_numpy(batch.inputs))
     operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
-    model(([Preaggregated(x.dense(), None)] if early else []) + operators, x)
+    model(([Preaggregated(x)] if early else []) + operators, x)
 
 
 def check_place(out: Path, *, force: bool = False) -> None:

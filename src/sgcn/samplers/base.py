@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,10 @@ from sgcn.graph import Graph
 from sgcn.kernels import batches
 from sgcn.kernels import blocks as kernels
 from sgcn.options import Options, one_of, option, per_layer
-from sgcn.rng import Key
+from sgcn.rng import Key, Stream
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 WEIGHTINGS = ("unbiased", "hajek", "row")
 
@@ -72,16 +76,76 @@ class Scratch(threading.local):
 scratch = Scratch()
 
 
+class Estimates(Enum):
+    """What the blocks M of a sampler estimate."""
+
+    P = "P"
+    SCALED_P = "P with rows scaled to sum 1"  # as published code has it
+    PART_OF_P = "P without the entries between parts"
+    OTHER = "another matrix than P"
+
+    @property
+    def close_to_p(self) -> bool:
+        """Whether a rule may correct M by exact sums with P."""
+        return self is not Estimates.OTHER
+
+
+@dataclass(frozen=True)
+class State:
+    """What a sampler has learned: frozen within a step, kept by checkpoints."""
+
+    tensors: dict[str, Tensor]
+    version: int = 0
+
+    def next(self, tensors: dict[str, Tensor]) -> State:
+        """What follows this state."""
+        return State(tensors, self.version + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """What a step tells the sampler that drew its batch; lists and keys count layers from 0."""
+
+    batch: Batch
+    hidden: list[Tensor]  # H of the rows of each layer
+    layer_gradients: dict[int, Tensor]  # gradient by H of each layer but the last
+
+
 @dataclass(frozen=True)
 class Sampler(Options, ABC):
-    """Hyper-parameters and a rule; no data and no state, so one sampler serves any graph."""
+    """Hyper-parameters and a rule, so one sampler serves any graph.
+
+    A sampler that learns has `init`, `update` and `_sample_with`; its state is kept by whoever
+    trains. The others have none.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     #: Subgraph samplers choose their own nodes: ``seeds`` are then the nodes that have a loss.
     draws_nodes: ClassVar[bool] = False
 
-    def sample(self, graph: Graph, seeds: Any, key: Key, depth: int = 2) -> Batch:
+    @property
+    def estimates(self) -> Estimates:
+        """What E[M] is near to."""
+        scaled = getattr(self, "weighting", "unbiased") == "row"
+        return Estimates.SCALED_P if scaled else Estimates.P
+
+    @property
+    def keeps_destinations(self) -> bool:
+        """Whether every destination is among the sources of its block."""
+        return True
+
+    def init(self, graph: Graph) -> State | None:
+        """The state to begin with; None for a sampler that does not learn."""
+        return None
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """The state after a step."""
+        return state
+
+    def sample(
+        self, graph: Graph, seeds: Any, key: Key, depth: int = 2, state: State | None = None
+    ) -> Batch:
         """The batch named by ``key``: a pure function of its arguments.
 
         ``seeds`` are the nodes to compute (duplicates allowed: they count more in the loss), or a
@@ -94,14 +158,23 @@ class Sampler(Options, ABC):
             raise SgcnError(
                 f"seeds are a NodeSet of a graph with {nodes.nodes} nodes, expected {len(graph)}"
             )
-        return self._sample(graph, nodes, key, depth)
+        if state is None:
+            return self._sample(graph, nodes, key, depth)
+        return replace(self._sample_with(state, graph, nodes, key, depth), version=state.version)
 
     def batches(self, graph: Graph, nodes: NodeSet, batch_size: int) -> int:
         """How many batches make one pass over ``nodes``."""
         return -(-len(nodes.ids) // batch_size)
 
     @abstractmethod
-    def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch: ...
+    def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
+        """Draw a batch, of a sampler that does not learn or has not begun to."""
+
+    def _sample_with(
+        self, state: State, graph: Graph, seeds: NodeSet, key: Key, depth: int
+    ) -> Batch:
+        """Draw a batch with what was learned."""
+        return self._sample(graph, seeds, key, depth)
 
 
 @dataclass(frozen=True)
@@ -112,7 +185,7 @@ class LayerSampler(Sampler):
         rows, loss_weights = batches.distinct(seeds.ids, scratch.position(graph))
         drawn: list[Block] = []
         for layer in range(depth, 0, -1):
-            drawn.append(self.block(graph, rows, key.stream(layer), layer, depth))
+            drawn.append(self.block(graph, rows, key.stream(Stream.LAYER, layer), layer, depth))
             rows = drawn[-1].src
         return Batch(tuple(reversed(drawn)), loss_weights)
 
@@ -127,11 +200,12 @@ class OneCallSampler(LayerSampler):
 
     def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
         layers = range(depth, 0, -1)
-        streams = np.array([key.stream(layer) for layer in layers])
+        streams = np.array([key.stream(Stream.LAYER, layer) for layer in layers])
         rows, loss_weights, *drawn = self._draw(graph, seeds.ids, layers, streams, depth)
         dsts = [rows, *(parts[3] for parts in drawn[0])]
         made = (tuple(map(_block, parts[::-1], dsts[-2::-1])) for parts in drawn)
-        return Batch(next(made), loss_weights, *made)
+        blocks, *exact = made
+        return Batch(blocks, loss_weights, exact[0] if exact else ())
 
     def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
         _, _, drawn, *_ = self._draw(graph, rows, [layer], np.array([stream]), depth)

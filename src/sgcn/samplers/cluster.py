@@ -13,7 +13,14 @@ from sgcn.graph import Graph
 from sgcn.kernels import batches as kernels
 from sgcn.options import flag, integer, option
 from sgcn.rng import Key
-from sgcn.samplers.base import NodeSet, Sampler, row_targets, scratch, weighting_option
+from sgcn.samplers.base import (
+    Estimates,
+    NodeSet,
+    Sampler,
+    row_targets,
+    scratch,
+    weighting_option,
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,11 @@ class Cluster(Sampler):
         True, flag(), "weigh entries between parts by their inverse chance; off: P_ij as published"
     )
     weighting: str = weighting_option("hajek")
+
+    @property
+    def estimates(self) -> Estimates:
+        between = self.rescale_between and self.parts_per_batch > 1
+        return super().estimates if between else Estimates.PART_OF_P
 
     def batches(self, graph: Graph, nodes: NodeSet, batch_size: int) -> int:
         parts = partition_of(graph, self.parts).parts

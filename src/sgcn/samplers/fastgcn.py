@@ -32,6 +32,10 @@ class Fastgcn(OneCallSampler):
     weighting: str = weighting_option("hajek")
     keep_destinations: bool = option(True, flag(), "every destination is a source, weight exact")
 
+    @property
+    def keeps_destinations(self) -> bool:
+        return self.keep_destinations
+
     def _draw(
         self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
     ) -> Any:

@@ -37,6 +37,10 @@ class Ladies(OneCallSampler):
         "stratified", one_of("stratified", "independent"), "rows drawn evenly, or by chance"
     )
 
+    @property
+    def keeps_destinations(self) -> bool:
+        return self.keep_destinations
+
     def _draw(
         self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
     ) -> Any:

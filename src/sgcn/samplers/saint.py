@@ -14,7 +14,7 @@ from sgcn.kernels import blocks as block_kernels
 from sgcn.kernels import subgraphs as kernels
 from sgcn.kernels.batches import node_batch
 from sgcn.options import integer, one_of, option
-from sgcn.rng import Key
+from sgcn.rng import Key, Stream
 from sgcn.samplers.base import (
     ColumnLaw,
     NodeSet,
@@ -27,8 +27,6 @@ from sgcn.samplers.base import (
 )
 
 _COVERAGE = 50  # how often pre-sampling meets a node on average, as GraphSAINT's code has it
-_LAYER = 0  # the one stream of a sample: it has no layers
-_PRESAMPLING = 1 << 40  # a layer that no sample uses: the counts must not know the samples
 
 Inclusion = npt.NDArray[np.floating[Any]]
 
@@ -57,7 +55,7 @@ class Saint(Sampler):
         return -(-len(graph) // met)
 
     def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
-        stream = key.stream(_LAYER)
+        stream = key.stream(Stream.LAYER)
         if self.variant == "node":
             return self._nodes(graph, seeds, stream, depth)
         draw = self._edges if self.variant == "edge" else self._walks
@@ -118,7 +116,7 @@ class Saint(Sampler):
             visits = self.size * (self.walk_length + 1)
             samples = max(_COVERAGE, -(-_COVERAGE * len(graph) // visits))
             keys = [Key(0, 0, sample) for sample in range(samples)]
-            streams = np.array([key.stream(_PRESAMPLING) for key in keys], np.uint64)
+            streams = np.array([key.stream(Stream.PRESAMPLING) for key in keys], np.uint64)
             nodes = np.zeros(len(graph), np.int32)
             pairs = np.zeros(graph.edges, np.int32)
             position = scratch.position(graph)

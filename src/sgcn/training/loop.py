@@ -27,14 +27,15 @@ from sgcn.graph import Graph
 from sgcn.nn import Model
 from sgcn.options import integer, nearest
 from sgcn.rng import Key, check_seed
-from sgcn.rows import Features
+from sgcn.rows import store_of
 from sgcn.samplers import NodeSet, Sampler, make_sampler
-from sgcn.sources import Loader, Prefetcher
+from sgcn.sources import Loader, PoolSource
 from sgcn.task import Task, split_nodes, train_nodes
 from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
 from sgcn.training.events import EpochEvent, Event, JsonLines, ScoreEvent, Sink, StepEvent
 from sgcn.training.optimizers import light
+from sgcn.training.prefetch import Prefetcher
 
 Optimizer = str | Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 #: Called before every step with the engine, the loader and the number of the step; may only look.
@@ -179,7 +180,7 @@ class _Run:
         self.last_score: dict[str, float] | None = None
         self.scored_epoch = -1
         self.saved_steps = 0  # steps that the last checkpoint knows of
-        self.features = Features.of(graph.x)
+        self.features = store_of(graph.x)
         self.started = perf_counter()
 
     # -- one step -------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ class _Run:
             batch = self.prefetcher.take(self._jobs())
             sampling = perf_counter() - began
             outcome = self.engine.regular(batch, self._key(self.epoch, self.step))
-        restarted = self.engine.moved or (regular and outcome is None)
+        restarted = self.engine.restart_due or (regular and outcome is None)
         if outcome is None:
             outcome = self.engine.snapshot()
         return outcome, restarted, sampling, began
@@ -209,30 +210,29 @@ class _Run:
     def _jobs(self) -> list[tuple[Any, Callable[[], Any]]]:
         """This step's sampling and that of the next regular ones, by name."""
         jobs: list[tuple[Any, Callable[[], Any]]] = []
+        engine, state = self.engine, self.engine.sampler_state
         for ahead in range(self.ahead + 1):
             epoch, step = divmod(self.epoch * self.steps_per_epoch + self.step + ahead,
                                  self.steps_per_epoch)  # fmt: skip
-            if ahead and self.engine.due(ahead):
-                if self.engine.pool is not None:
+            if ahead and engine.due(ahead):
+                if engine.pool is not None:
                     break  # the next large batch is not drawn yet
                 continue
-            seeds: NodeSet | Any = self._pool_seeds(ahead)
-            if seeds is None:
-                seeds = self.loader.seeds(epoch, step)
-            name = (epoch, step, self.engine.snapshots if self.engine.pool is not None else 0)
-            jobs.append((name, partial(self.engine.draw, seeds, self._key(epoch, step))))
+            pooled = None if engine.pool is None else engine.progress.snapshots
+            # A batch is drawn with the state as it is when its step comes.
+            name = (epoch, step, pooled, None if state is None else state.version)
+            seeds = self._seeds(epoch, step, ahead)
+            jobs.append((name, partial(engine.draw, seeds, self._key(epoch, step))))
         return jobs
 
-    def _pool_seeds(self, ahead: int) -> NodeSet | Any:
-        """Seeds among the nodes of a large-batch snapshot, which are in random order already."""
-        pool = self.engine.pool
-        if pool is None:
-            return None
-        if self.engine.sampler.draws_nodes:
-            return NodeSet(pool, len(self.engine.graph))
-        assert self.engine.since_snapshot is not None
-        first = (self.engine.since_snapshot - 1 + ahead) * self.batch_size
-        return pool[np.arange(first, first + min(self.batch_size, len(pool))) % len(pool)]
+    def _seeds(self, epoch: int, step: int, ahead: int) -> NodeSet | Any:
+        """The seeds of a step: among the nodes of a large-batch snapshot, if there is one."""
+        engine = self.engine
+        if engine.pool is None:
+            return self.loader.seeds(epoch, step)
+        assert engine.progress.since_snapshot is not None
+        source = PoolSource(engine.pool, len(engine.graph), engine.sampler, self.batch_size)
+        return source.seeds(engine.progress.since_snapshot - 1 + ahead)
 
     def tell_step(self, outcome: Outcome, restarted: bool, sampling: float, began: float) -> None:
         spent = perf_counter() - began
@@ -248,7 +248,7 @@ class _Run:
         norm = float(sum(float(g.square().sum()) for g in outcome.gradient.values())) ** 0.5
         self.step += 1
         event = StepEvent(
-            self.epoch, self.result.steps - 1, outcome.loss, norm, outcome.drift,
+            self.epoch, self.result.steps - 1, outcome.loss, norm, outcome.norm_growth,
             outcome.snapshot, restarted, perf_counter() - self.started, sampling,
             outcome.transfer, compute,
         )  # fmt: skip
@@ -274,7 +274,10 @@ class _Run:
 
     def _logits(self) -> Tensor:
         began = perf_counter()
-        logits = predict(self.model, self.graph, self.features)
+        logits = predict(
+            self.model, self.graph, self.features,
+            chunk=self.engine.operands.chunk,
+        )  # fmt: skip
         self.result.seconds["evaluation"] += perf_counter() - began
         if not bool(torch.isfinite(logits).all()):
             raise SgcnError(
@@ -329,7 +332,7 @@ class _Run:
 
     def maybe_checkpoint(self) -> None:
         """Save where no table is alive, if the last time is long enough ago."""
-        clean = self.engine.due() or self.engine.since_snapshot is None
+        clean = self.engine.due() or self.engine.progress.since_snapshot is None
         waited = perf_counter() - self.last_checkpoint >= self.checkpoint_seconds
         if self.state is None or not clean or not waited or self.result.steps == self.saved_steps:
             return
@@ -341,7 +344,7 @@ class _Run:
             tensors |= {f"average.{k}": v for k, v in self.average.weights.items()}
         facts = {
             "optimizer": optimizer, "epoch": self.epoch, "step": self.step,
-            "snapshots": self.engine.snapshots, "losses": self.losses,
+            "snapshots": self.engine.progress.snapshots, "losses": self.losses,
             "last_score": self.last_score, "scored_epoch": self.scored_epoch,
             "result": dataclasses.asdict(self.result),
             "metrics_bytes": [s.size for s in self.sinks if isinstance(s, JsonLines)],
@@ -368,7 +371,8 @@ class _Run:
             ) from None
         self.best = {k[5:]: v for k, v in tensors.items() if k.startswith("best.")}
         self.epoch, self.step = facts["epoch"], facts["step"]
-        self.engine.snapshots, self.engine.steps = facts["snapshots"], facts["result"]["steps"]
+        self.engine.progress.snapshots = facts["snapshots"]
+        self.engine.progress.steps = facts["result"]["steps"]
         self.losses = facts["losses"]
         self.last_score, self.scored_epoch = facts["last_score"], facts["scored_epoch"]
         self.result = Fitted(**facts["result"])

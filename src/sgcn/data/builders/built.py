@@ -17,9 +17,8 @@ from sgcn.data.layout import ORIGIN
 from sgcn.data.targets import appearing
 from sgcn.graph import Array, Graph
 from sgcn.kernels.random import permutation
-from sgcn.rng import Key
+from sgcn.rng import Key, Stream
 
-_SPLIT = 1 << 34  # a stream that no sample and no synthetic graph has
 T = TypeVar("T")
 
 
@@ -64,7 +63,7 @@ def split_of(labelled: npt.NDArray[np.bool_], layer: int = 0) -> npt.NDArray[np.
     The others get -1. ``layer`` tells apart the splits of one graph's targets.
     """
     ids = np.flatnonzero(labelled)
-    order = ids[permutation(len(ids), Key(0).stream(_SPLIT + layer))]
+    order = ids[permutation(len(ids), Key(0).stream(Stream.BUILT_SPLIT, layer))]
     train, val = len(ids) // 2, len(ids) // 4
     split = np.full(len(labelled), -1, np.int8)
     split[order[:train]] = 0

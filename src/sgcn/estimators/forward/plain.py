@@ -1,0 +1,21 @@
+"""Plain sampling (eq:sgcn): no history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from sgcn.estimators.forward.base import ForwardRule
+
+if TYPE_CHECKING:
+    from sgcn.estimators.recall import LayerAt
+
+
+@dataclass(frozen=True)
+class Plain(ForwardRule):
+    """Z[R] = f(M, H; W)."""
+
+    def layer(self, at: LayerAt) -> Tensor:
+        return at.f(at.h, at.weights)

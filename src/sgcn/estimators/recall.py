@@ -1,0 +1,213 @@
+"""What a regular step reads of the past: once, for all of its passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from sgcn.compute.buffers import distance
+from sgcn.compute.gradients import Weights
+from sgcn.compute.inputs import Input, LazyRows
+from sgcn.compute.operators import Operator
+from sgcn.estimators.forward.base import ForwardRule
+from sgcn.estimators.passes import Pass, Step, forward
+from sgcn.estimators.shortcuts import Shortcuts
+from sgcn.nn import Layer
+from sgcn.rows import History
+
+T = TypeVar("T")
+
+
+class Recall:
+    """A forward rule at work on one step: its histories' rows, and what was computed of them."""
+
+    def __init__(
+        self,
+        rule: ForwardRule,
+        step: Step,
+        histories: list[History],
+        old_weights: Weights,
+        shortcuts: Shortcuts,
+    ) -> None:
+        self.rule, self.step, self.histories = rule, step, histories
+        self.old_weights, self.shortcuts = old_weights, shortcuts
+        pairs = list(zip(histories, step.nodes, strict=False))
+        self.rows = [history.read(ids) for history, ids in pairs]
+        self.valid = [
+            None if history.valid is None else history.valid.index_select(0, ids)[:, None]
+            for history, ids in pairs
+        ]
+        self.changes: dict[int, float] = {}  # |Z - Z_old| / |Z_old| of each layer, in the live pass
+        self._made: dict[tuple[str, int], Any] = {}
+
+    def run(self, weights: Weights) -> Pass:
+        """A pass at ``weights``: the live one, or a stale one at the old weights."""
+        return forward(self.step, weights, self.layer)
+
+    def layer(self, weights: Weights, level: int, h: Input) -> Tensor:
+        """Z of one layer: by the first shortcut that applies, else by the rule's equation."""
+        at = LayerAt(self, weights, level, h)
+        z = self._by_shortcut(at)
+        z = self.rule.layer(at) if z is None else z
+        at.note_change(lambda: distance(z.detach(), at.z_old))
+        covered = self.rule.covered(at)
+        return z if covered is None else torch.where(covered, z, at.sampled)
+
+    def _by_shortcut(self, at: LayerAt) -> Tensor | None:
+        for shortcut in self.rule.shortcuts:
+            if getattr(self.shortcuts, shortcut.__name__):
+                z = shortcut(at)
+                if z is not None:
+                    return z
+        return None
+
+    def once(self, name: str, level: int, make: Callable[[], T]) -> T:
+        """``make()``, once a step for each layer."""
+        if (name, level) not in self._made:
+            self._made[name, level] = make()
+        found: T = self._made[name, level]
+        return found
+
+    def remember(self, name: str, level: int, value: Any) -> None:
+        self._made.setdefault((name, level), value)
+
+    def activations(self, level: int) -> Tensor:
+        """H of the history's rows as they were read."""
+        return self.once("activations", level, lambda: self.rule.activations(self, level))
+
+
+class LayerAt:
+    """Layer ``level`` of one pass: what the equation of a forward rule may use."""
+
+    def __init__(self, recall: Recall, weights: Weights, level: int, h: Input) -> None:
+        self.recall, self.weights, self.level, self.h = recall, weights, level, h
+        self.step = recall.step
+        self._noted = False
+
+    # -- the sample -----------------------------------------------------------------------------
+
+    @property
+    def at_old_weights(self) -> bool:
+        """Whether this is a pass at the weights that the histories are meant to be at."""
+        return self.weights is self.recall.old_weights
+
+    @property
+    def layer(self) -> Layer:
+        return self.step.model.layer(self.level)
+
+    @property
+    def operator(self) -> Operator:
+        """M."""
+        return self.step.operators[self.level]
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether the layer's sums were computed beforehand (P X), so that it is exact."""
+        return self.operator.precomputed
+
+    def f(self, h: Input, weights: Weights, operator: Operator | None = None) -> Tensor:
+        """f_l(M, h; weights) under the step's dropout mask; without one on another operator."""
+        if operator is not None:
+            return self.step.model.run_layer(self.level, weights, operator, h)
+        if h is self.h and weights is self.weights:
+            return self.sampled
+        return self.step.sampled(self.level, weights, h)
+
+    @cached_property
+    def sampled(self) -> Tensor:
+        """f(M, H; W)."""
+        out = self.step.sampled(self.level, self.weights, self.h)
+        if self.at_old_weights and self.recall.shortcuts.stale_pass_is_reference:
+            self.recall.remember("sampled_old", self.level, out.detach())
+        return out
+
+    # -- the past -------------------------------------------------------------------------------
+
+    @property
+    def history(self) -> History:
+        return self.recall.histories[self.level]
+
+    @property
+    def old_weights(self) -> Weights:
+        """W_old, at which the histories are meant to be."""
+        return self.recall.old_weights
+
+    @property
+    def rests_at_snapshot(self) -> bool:
+        """Whether the history holds, to the bit, what the snapshot made of the features."""
+        return (
+            not self.recall.rule.updates_each_step
+            and self.step.dropout == 0.0
+            and self.history.dtype == torch.float32
+        )
+
+    @property
+    def sampled_old(self) -> Tensor:
+        """f(M, H_old; W_old), a constant."""
+        return self.once("sampled_old", self._sampled_old)
+
+    @torch.no_grad()
+    def _sampled_old(self) -> Tensor:
+        h_old = self.h_old
+        if isinstance(h_old, Tensor):  # a leaf like that of the live pass: layers treat it the same
+            h_old = h_old.detach().requires_grad_()
+        return self.step.sampled(self.level, self.old_weights, h_old)
+
+    @property
+    def z_old(self) -> Tensor:
+        """Z_old[R]: the history's rows; where it has none, what the old weights make of the sample.
+
+        An exact layer that follows every step is f(P X; W_old), whatever lags in the history.
+        """
+        return self.once("z_old", self._z_old)
+
+    def _z_old(self) -> Tensor:
+        rows, valid = self.recall.rows[self.level], self.recall.valid[self.level]
+        follows = self.recall.rule.updates_each_step or valid is not None
+        if self.precomputed and follows:
+            return self.sampled_old
+        return rows if valid is None else torch.where(valid, rows, self.sampled_old)
+
+    @property
+    def h_old(self) -> Input:
+        """H_old of the layer's input: act(Z_old) of the layer below, or the features."""
+        if self.level == 0:
+            return self.step.x
+        below = LayerAt(self.recall, self.weights, self.level - 1, self.h)
+        return self.recall.rule.h_old(below)
+
+    @property
+    def exact_operator(self) -> Operator:
+        """P[R, :], for rules that read all neighbours."""
+        return self.step.exact[self.level][0]
+
+    @property
+    def lazy_neighbours(self) -> LazyRows:
+        """H_old of all neighbours, not gathered yet: features for the first layer."""
+        ids = self.step.exact[self.level][1]
+        if self.level == 0:
+            return LazyRows(self.step.x.store, ids)
+        return self.recall.histories[self.level - 1].lazy(ids)
+
+    @property
+    def h_neighbours(self) -> Input:
+        """The same, gathered where it is not features."""
+        if self.level == 0:
+            return self.lazy_neighbours
+        return self.once("neighbours", lambda: self.lazy_neighbours.dense())
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        return self.recall.once(name, self.level, make)
+
+    def note_change(self, change: Callable[[], float]) -> None:
+        """Keep |Z - Z_old| / |Z_old| of this pass, if the rule counts changes; once."""
+        if self._noted or self.at_old_weights or not self.recall.rule.counts_changes:
+            return
+        self._noted = True
+        moved = change()
+        size = float(self.z_old.norm()) if moved > 0 else 0.0
+        self.recall.changes[self.level] = moved / size if size > 0 else 0.0

@@ -1,0 +1,74 @@
+"""When a snapshot is taken: the plan, and the rules that call one early.
+
+A new restart rule is a file beside this one and a line in `RESTART_RULES`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sgcn.estimators.schedule.base import RestartRule
+from sgcn.estimators.schedule.gradient import GradientDistance
+from sgcn.estimators.schedule.movement import Movement
+from sgcn.estimators.schedule.never import Never
+from sgcn.estimators.schedule.norm import Norm
+from sgcn.options import Options, choice, integer, option, optional, real
+
+RESTART_RULES: dict[str, type[RestartRule]] = {
+    "never": Never,
+    "movement": Movement,
+    "norm": Norm,
+    "gradient": GradientDistance,
+}
+
+
+@dataclass
+class Progress:
+    """Where a run stands in its schedule."""
+
+    steps: int = 0  # taken in all
+    snapshots: int = 0
+    since_snapshot: int | None = None  # steps since the last one; None before the first
+
+    def advance(self, snapshot: bool) -> None:
+        """One step was taken."""
+        self.steps += 1
+        self.snapshots += snapshot
+        if snapshot:
+            self.since_snapshot = 1
+        elif self.since_snapshot is not None:
+            self.since_snapshot += 1
+
+
+@dataclass(frozen=True)
+class Schedule(Options):
+    """A first snapshot after ``warmup`` plain steps, then one every K_s = K + g s steps."""
+
+    gap: int | None = option(
+        10, optional(integer()), "K: a snapshot every K steps; none: only the first"
+    )
+    growth: float = option(0.0, real(0.0), "g: the gap grows as K + g s with snapshot s")
+    warmup: int = option(0, integer(0), "plain steps before the first snapshot")
+    restart: RestartRule = choice(RESTART_RULES, "movement", "what calls an early snapshot")
+
+    @property
+    def has_regular_steps(self) -> bool:
+        """Whether not every step is a snapshot."""
+        return self.gap is None or self.gap > 1 or self.growth > 0
+
+    def gap_after(self, snapshots: int) -> float:
+        """K_s = K + g s."""
+        if self.gap is None:
+            return math.inf
+        return self.gap + self.growth * max(snapshots - 1, 0)
+
+    def planned(self, progress: Progress, ahead: int = 0) -> bool:
+        """Whether the step ``ahead`` of the next one is a snapshot by the plan."""
+        if progress.since_snapshot is None:
+            return ahead == max(self.warmup - progress.steps, 0)
+        waited, gap = progress.since_snapshot + ahead, self.gap_after(progress.snapshots)
+        return waited >= (gap if gap == math.inf else math.floor(gap))
+
+
+__all__ = ["RESTART_RULES", "Progress", "RestartRule", "Schedule"]

@@ -1,0 +1,89 @@
+"""What a layer is, and the adapter for modules that are none."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sgcn.compute.operators import Operator
+from sgcn.errors import SgcnError
+
+
+class Layer(nn.Module, ABC):
+    """``forward(block, h) -> z`` for the destinations of an `Operator`, h the sources' rows.
+
+    A layer declares what it can, as class or instance attributes; the defaults promise nothing.
+    """
+
+    #: The width of z.
+    width: int
+    #: It takes `LazyRows`, rows not gathered yet; other layers get a tensor.
+    lazy_rows: bool = False
+    #: Z is linear in h for given parameters (but for a bias), and in the parameters for a given h:
+    #: those of zero give zero.
+    linear: bool = False
+    #: Of its neighbours it reads M h alone, h its input as it is: the sum may come from elsewhere.
+    sums_inputs: bool = False
+    #: It reads the destinations' own rows of h, so they must be among the sources.
+    reads_own: bool = True
+
+    @abstractmethod
+    def forward(self, block: Operator, h: Any) -> Tensor: ...
+
+
+class PlainModule(Layer):
+    """Any module with ``forward(block, h)``: nothing is known about it."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self.reads_own = False  # if it does, the operator refuses what is missing
+
+    def forward(self, block: Operator, h: Tensor) -> Tensor:
+        z: Tensor = self.module(block, h)
+        return z
+
+
+class MessagePassing(Layer):
+    """A convolution of PyG, given the edges of the block and the weights of M.
+
+    M has self-loops and is normalised already, so the convolution must do neither.
+    """
+
+    def __init__(self, conv: nn.Module) -> None:
+        super().__init__()
+        for name in ("add_self_loops", "normalize"):
+            # SAGEConv calls `normalize` what it does with its output, which is its own affair.
+            if getattr(conv, name, False) is True and "edge_weight" in _parameters(conv):
+                raise SgcnError(
+                    f"{type(conv).__name__} has {name}=True, but the blocks have self-loops and "
+                    f"normalised weights: make it with {name}=False"
+                )
+        self.conv = conv
+        self.takes_weights = "edge_weight" in _parameters(conv)
+
+    def forward(self, block: Operator, h: Tensor) -> Tensor:
+        # The edges of a square matrix over the sources: what every convolution can take.
+        indptr, indices, weights = block.csr()
+        own = block.own_index
+        rows = torch.arange(block.shape[0]) if own is None else own
+        edges = torch.stack([indices.long(), rows.long().repeat_interleave(indptr.diff())])
+        z: Tensor = self.conv(h, edges, weights) if self.takes_weights else self.conv(h, edges)
+        return z if own is None else z.index_select(0, own)
+
+
+def _parameters(module: nn.Module) -> list[str]:
+    return list(inspect.signature(module.forward).parameters)
+
+
+def as_layer(module: nn.Module) -> Layer:
+    """``module`` itself if it is a layer, else the adapter that makes it one."""
+    if isinstance(module, Layer):
+        return module
+    if hasattr(module, "propagate") and hasattr(module, "message"):
+        return MessagePassing(module)
+    return PlainModule(module)

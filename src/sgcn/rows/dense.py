@@ -1,0 +1,61 @@
+"""Dense rows, in memory or in a memory-mapped file, with 32 or 16 bits a number."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from sgcn.compute.buffers import product, rows_of, rows_product
+
+
+class DenseRows:
+    """A tensor of float32, bfloat16 or float16; only rows that are read become float32."""
+
+    def __init__(self, data: Tensor) -> None:
+        self.data = data
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.data.shape[0], self.data.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.data.dtype
+
+    @property
+    def table(self) -> Tensor:
+        return self.data
+
+    def read(self, ids: Tensor) -> Tensor:
+        return rows_of(self.data, ids).float()
+
+    def write(self, ids: Tensor, rows: Tensor) -> None:
+        self.data.index_copy_(0, ids.long(), rows.detach().to(self.data.dtype))
+
+    def times(self, ids: Tensor | None, weight: Tensor) -> Tensor:
+        if ids is None and self.data.dtype == torch.float32:
+            return product(self.data, weight)
+        if ids is None:
+            ids = torch.arange(len(self.data), dtype=torch.int32)
+        return rows_product(self.data, ids, weight)
+
+
+class MappedRows(DenseRows):
+    """Rows in a file that the system reads and writes as they are used; gone when nobody has it."""
+
+    def __init__(self, rows: int, columns: int, dtype: torch.dtype, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix="rows-", dir=folder)
+        size = rows * columns
+        try:
+            # Room for all of it now: a mapping that finds the disk full later ends the process.
+            os.posix_fallocate(handle, 0, max(size, 1) * dtype.itemsize)
+            data = torch.from_file(name, shared=True, size=size, dtype=dtype)
+        finally:
+            os.close(handle)
+            os.unlink(name)  # the mapping lives on; a crash leaves no file behind
+        super().__init__(data.view(rows, columns))
