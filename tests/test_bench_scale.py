@@ -122,18 +122,6 @@ def test_light_optimisers_leave_the_compiler_alone():
     assert made.stdout.strip() == "False"
 
 
-def test_compiling_is_told_once(tmp_path):
-    code = (
-        "from sgcn import compiling; compiling.loud = True\n"
-        "import numpy as np\n"
-        "from sgcn.kernels.random import permutation, uniforms\n"
-        "permutation(5, np.uint64(3)), uniforms(5, np.uint64(3))"
-    )
-    first, second = (python(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))
-    assert first.count("compiling kernels") == 1
-    assert second == ""
-
-
 # -- files of benchmarks --------------------------------------------------------------------------
 
 

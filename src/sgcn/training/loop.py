@@ -14,7 +14,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -24,6 +23,7 @@ from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.engine import Engine, Outcome, can_preaggregate
 from sgcn.graph import Graph
+from sgcn.kernels.threads import set_kernel_threads
 from sgcn.nn import Model
 from sgcn.options import integer, nearest
 from sgcn.rng import Key, check_seed
@@ -154,8 +154,7 @@ class _Run:
             home = graph.subgraph(seen)
             task = dataclasses.replace(task, labels=task.labels[torch.from_numpy(seen)])
             train = split_nodes(home, 0)
-        most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # numba sets it late
-        numba.set_num_threads(min(torch.get_num_threads(), most))
+        set_kernel_threads(torch.get_num_threads())
         self.average = WeightAverage(model, average) if average > 0 else None
         self.engine = Engine(
             estimator, model, home, task, train, sampler,
