@@ -22,10 +22,11 @@ test: lint
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m slow
 
-## make lint       ruff and mypy --strict
+## make lint       ruff, mypy --strict, and the direction of imports
 lint: $(STAMP)
 	$(BIN)/ruff check src tests docs benchmarks
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 ## make train      set up, train four ways on a real graph in the box and compare them
 train: $(STAMP)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from sgcn import __version__
 from sgcn.commands import startup
 from sgcn.errors import SgcnError
+from sgcn.version import __version__
 
 #: What the user types, and the module of `sgcn.commands` behind it.
 COMMANDS = {

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sgcn import __version__
 from sgcn.errors import SgcnError
 from sgcn.report.recording import PARTS, Recording, is_run
 from sgcn.report.thinning import POINTS
 from sgcn.training.events import to_json
+from sgcn.version import __version__
 
 _WEB = Path(__file__).parent / "web"
 _SCRIPTS = ("format.js", "chart.js", "tables.js", "script.js")

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from sgcn import __version__
+from sgcn.version import __version__
 from sgcn.training.checkpoints import write_tensors, write_text
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.data.source import is_file, open_data
