@@ -190,6 +190,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
+def check(name: str, value: Any, rule: Rule) -> None:
+    """Refuse a ``value`` that breaks the ``rule``; ``name`` is what the user calls it."""
+    if not rule.test(value):
+        raise SgcnError(f"{name} is {value!r}, expected {rule.words}")
+
+
 def known_name(kind: str, name: str, known: Iterable[str]) -> str:
     """``name`` itself, if it is one of the ``known`` ones."""
     known = list(known)

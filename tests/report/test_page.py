@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,8 +133,9 @@ def test_runs_of_the_same_name_are_told_apart(tmp_path):
 
 
 def test_it_reads_what_training_writes_without_waiting_for_torch():
-    names = (recording.CONFIG, recording.METRICS, recording.SUMMARY)
-    assert names == (runs.CONFIG, runs.METRICS, runs.SUMMARY)
+    program = "import sys, sgcn.report; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    assert (recording.METRICS, page.is_run) == (runs.METRICS, runs.is_run)
 
 
 # -- one file that needs nothing and trusts nothing -----------------------------------------------
@@ -221,7 +224,7 @@ def test_places_that_cannot_be_written(tmp_path, capsys):
     absent = tmp_path / "no" / "page.html"
     for out in (tmp_path, tmp_path / "place.html", absent, folder / "metrics.jsonl"):
         said = refusal(capsys, folder, "--out", out)
-        assert f"--out is {out}, expected the name of a file ending in .html" in said
+        assert f"--out is '{out}', expected a file .html in a directory that exists" in said
     assert (folder / "metrics.jsonl").read_text() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["place.html", "run"]
 
@@ -233,7 +236,7 @@ def test_a_full_disk_leaves_the_old_page(tmp_path, capsys, monkeypatch):
     def full(*paths):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(page.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     said = refusal(capsys, folder, "--out", tmp_path / "page.html")
     assert "cannot be written (No space left on device)" in said
     assert (tmp_path / "page.html").read_text() == "the old one"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from sgcn.files import replacing
 
 #: What a picture may be, by the end of its name.
 FORMATS = (".svg", ".png", ".pdf")
@@ -37,7 +38,7 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
         color = f"C{estimators.index(result['estimator'])}"
         for axis, name in zip(line, _COLUMNS, strict=True):
             at, value, error = _series(result["steps"], name)
-            # A logarithm has no place for a bias that came out below zero.
+            # A logarithmic axis cannot show a bias that came out below zero.
             known = value > 0
             axis.errorbar(
                 at[known], value[known], np.minimum(error, 0.9 * value)[known], color=color,
@@ -53,10 +54,9 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
         axes[0, column].set_title(title)
         axes[-1, column].set_xlabel("step")
     axes[0, 0].legend(frameon=False)
-    temporary = out.with_name(f".{out.name}")
-    figure.savefig(temporary, dpi=120, format=out.suffix[1:])
+    with replacing(out) as temporary:
+        figure.savefig(temporary, dpi=120)
     plt.close(figure)
-    os.replace(temporary, out)
 
 
 def _series(steps: Sequence[Mapping[str, Any]], name: str) -> tuple[Any, Any, Any]:

@@ -95,7 +95,7 @@ class Spec:
         return self.who.name in ("full", "pyg-full")
 
 
-class Enough(Exception):  # noqa: N818 - no error: a run ends with it
+class Enough(Exception):
     """Ends a run."""
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sgcn.commands import train
-from sgcn.commands.variance import check_place
 from sgcn.errors import SgcnError
 
 if TYPE_CHECKING:
@@ -49,17 +48,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.analysis import appendix, theory
+    from sgcn.files import check_target, write_text
     from sgcn.runs import directory as runs
-    from sgcn.training.checkpoints import write_text
+    from sgcn.runs.layout import CONFIG
     from sgcn.training.events import to_json
 
     if args.trained is not None:
         if args.config is not None or args.data is not None:
             raise SgcnError("--run brings its data and options, expected no DATA and no --config")
         runs.read_config(args.trained)
-        args.config = args.trained / runs.CONFIG
+        args.config = args.trained / CONFIG
     configs = _configs(args)
-    check_place("--out", args.out, (".json",))
+    if args.out is not None:
+        check_target("--out", args.out, (".json",))
     theory.check_draws(args.draws)
     appendix.check_wishes(args.steps, args.error)
     first, graph, model, why = _opened(configs[0], args.trained)

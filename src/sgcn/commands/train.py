@@ -37,14 +37,15 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.data.source import is_file
     from sgcn.runs import directory as runs
     from sgcn.runs.config import make_config
+    from sgcn.runs.layout import SUMMARY
 
     if args.resume is not None:
         chosen = (args.data, args.sampler, args.estimator, args.epochs, args.seed, args.config)
         if args.set or args.out or any(value is not None for value in chosen):
             raise SgcnError("--resume takes a run as it is, expected no other options beside it")
         out, config = args.resume, runs.read_config(args.resume)
-        if (out / runs.SUMMARY).is_file():
-            print(f"{out} is finished; its results are in {out / runs.SUMMARY}")
+        if (out / SUMMARY).is_file():
+            print(f"{out} is finished; its results are in {out / SUMMARY}")
             return
     else:
         config = make_config(values_of(args))

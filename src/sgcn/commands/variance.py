@@ -46,8 +46,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.analysis import picture, variance
+    from sgcn.files import check_target, write_text
     from sgcn.runs.config import make_config
-    from sgcn.training.checkpoints import write_text
     from sgcn.training.events import to_json
 
     configs = []
@@ -56,8 +56,10 @@ def run(args: argparse.Namespace) -> None:
             one = copy.copy(args)
             one.sampler, one.estimator, one.epochs = sampler, estimator, None
             configs.append(make_config(train.values_of(one)))
-    check_place("--out", args.out, (".json",))
-    check_place("--picture", args.picture, picture.FORMATS)
+    if args.out is not None:
+        check_target("--out", args.out, (".json",))
+    if args.picture is not None:
+        check_target("--picture", args.picture, picture.FORMATS)
     results: list[dict[str, Any]] = []
     for result in variance.measure(configs, args.steps, args.probes, args.every, quiet=args.quiet):
         if not results:
@@ -73,13 +75,3 @@ def run(args: argparse.Namespace) -> None:
     failed = [result["failed"] for result in results if "failed" in result]
     if len(failed) == len(results):
         raise SgcnError(failed[0])
-
-
-def check_place(option: str, path: Path | None, ends: tuple[str, ...]) -> None:
-    """Make sure that ``option`` names a file that can be written."""
-    if path is None:
-        return
-    if not path.absolute().parent.is_dir() or path.is_dir() or path.suffix not in ends:
-        raise SgcnError(
-            f"{option} is '{path}', expected a file {' or '.join(ends)} in a directory that exists"
-        )

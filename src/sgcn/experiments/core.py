@@ -53,6 +53,11 @@ class Case:
     at: float | None = None  # and as a number, where it is one
     kinds: tuple[str, ...] = (TRAIN,)
 
+    @property
+    def words(self) -> str:
+        words = (self.data.label, self.sampler, self.estimator, self.setting)
+        return " ".join(word for word in words if word)
+
 
 @dataclass(frozen=True)
 class Run:

@@ -1,14 +1,14 @@
-"""What a run does not tell by itself: memory of its tables, the sampling of its snapshots."""
+"""What a run's files do not say: memory of its tables, and the sampling of its snapshots."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import perf_counter
 
 import torch
 
 from sgcn.block import Int32
 from sgcn.estimators.engine import Engine
+from sgcn.machine import peak_memory, resident_memory
 from sgcn.runs.config import Config
 from sgcn.runs.directory import prepare
 from sgcn.samplers.base import exact_block
@@ -22,7 +22,7 @@ def memory(config: Config) -> dict[str, float | None]:
 
     The process must have done nothing but the run of ``config``.
     """
-    now = _rss("VmRSS"), _rss("VmHWM")  # before anything else is made
+    now = resident_memory() / _MEGABYTE, peak_memory() / _MEGABYTE  # before anything else is made
     device = None
     if torch.cuda.is_available():
         device = torch.cuda.max_memory_allocated() / _MEGABYTE
@@ -32,15 +32,6 @@ def memory(config: Config) -> dict[str, float | None]:
         engine.snapshot()
         tables = engine.table_bytes / _MEGABYTE
     return {"rss_mb": now[0], "peak_rss_mb": now[1], "tables_mb": tables, "device_mb": device}
-
-
-def _rss(name: str) -> float | None:
-    """A line of /proc/self/status in MB. (getrusage counts the parent process before exec.)"""
-    status = Path("/proc/self/status")
-    if not status.is_file():
-        return None
-    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-    return int(lines[name].split()[0]) / 1024.0
 
 
 def snapshot_sampling(config: Config, repeats: int = 3) -> float:

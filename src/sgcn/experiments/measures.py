@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,6 +109,21 @@ NUMBERS: dict[str, Callable[[Run], float]] = {
 def number(run: Run, name: str) -> float:
     """NaN if training broke off, or if there is no such thing here (a GPU's memory)."""
     return math.nan if run.failed else NUMBERS[name](run)
+
+
+def by_case(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each case together, in the order of the cases."""
+    groups: dict[int, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(id(run.case), []).append(run)
+    return list(groups.values())
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation of the values that exist; NaN where there are too few."""
+    known = [value for value in values if math.isfinite(value)]
+    mean = statistics.fmean(known) if known else math.nan
+    return mean, statistics.stdev(known) if len(known) > 1 else math.nan
 
 
 # -- curves -------------------------------------------------------------------------------------

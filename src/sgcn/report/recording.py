@@ -13,9 +13,8 @@ import numpy as np
 
 from sgcn.errors import SgcnError
 from sgcn.report.thinning import POINTS, Floats, smooth, thin
+from sgcn.runs.layout import CONFIG, METRICS, SUMMARY
 
-#: The files of `sgcn.runs.directory`, named again: reading them need not wait for torch.
-CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
 #: The curves, and whether they jump from batch to batch so much that a smooth line helps.
 CURVES = {
     "loss": True,
@@ -27,10 +26,6 @@ CURVES = {
 }
 #: The parts of a run's seconds, in the order in which a step meets them.
 PARTS = ("sampling", "transfer", "compute", "snapshot", "evaluation")
-
-
-def is_run(path: Path) -> bool:
-    return (path / CONFIG).is_file()
 
 
 def _column() -> array[float]:

@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from sgcn.version import __version__
 from sgcn.training.checkpoints import write_tensors, write_text
 from sgcn.runs.config import Config, make_config, read_toml
+from sgcn.runs.layout import CONFIG, METRICS, MODEL, STATE, SUMMARY, is_run
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators.engine import can_preaggregate
@@ -33,18 +34,7 @@ from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
 from sgcn.training.loop import Callback, Fitted, fit
 
-CONFIG, SUMMARY, MODEL, METRICS, STATE = (
-    "config.toml",
-    "summary.json",
-    "model.safetensors",
-    "metrics.jsonl",
-    "state",
-)
 _PROBES = 8  # draws a look at the gradient's error
-
-
-def is_run(path: Path) -> bool:
-    return (path / CONFIG).is_file()
 
 
 def prepare(config: Config) -> tuple[Config, Graph, Model]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from sgcn.compute.exact import predict
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.engine import Engine, Outcome, can_preaggregate
 from sgcn.graph import Graph
@@ -276,7 +276,7 @@ class _Run:
         logits = predict(self.model, self.graph, self.features)
         self.result.seconds["evaluation"] += perf_counter() - began
         if not bool(torch.isfinite(logits).all()):
-            raise SgcnError(
+            raise TrainingDiverged(
                 "the model's outputs are not finite numbers: training blew up, lower the learning "
                 "rate (lr)"
             )
