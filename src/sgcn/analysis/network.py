@@ -51,7 +51,7 @@ def refusal(model: Model) -> str | None:
 
 
 class _Product(torch.autograd.Function):
-    """M h, differentiable as often as one likes."""
+    """M h, which can be differentiated any number of times."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, matrix: Matrix) -> Tensor:
@@ -132,13 +132,13 @@ class Network:
         """H^(1) .. H^(L)."""
         return [self.act(z, level) for level, z in enumerate(zs)]
 
-    def top(
-        self, h: Tensor, nodes: Tensor, places: Tensor, weights: Tensor
+    def loss_gradient(
+        self, h: Tensor, nodes: Tensor, rows: Tensor, weights: Tensor
     ) -> tuple[float, Tensor]:
-        """The loss, and D^(L+1): its gradient by H^(L)."""
+        """The loss of ``nodes``, whose rows of H^(L) are ``rows``, and D^(L+1): its gradient."""
 
         def loss(h: Tensor) -> Tensor:
-            return self.task.loss(self.model.head(h).index_select(0, places), nodes, weights)
+            return self.task.loss(self.model.head(h).index_select(0, rows), nodes, weights)
 
         return _gradient(loss, h)
 
@@ -183,7 +183,7 @@ class Network:
     def _by_weights(
         self, level: int, matrix: Matrix, h: Input, d: Tensor
     ) -> list[tuple[str, float]]:
-        """What a layer is asked for wherever it stands: its output and G, by W and D."""
+        """What is asked of every layer: how its output and G depend on W and D."""
         w, backwards = self.weights[level], h.T
 
         def output(w: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class Network:
     def _by_inputs(
         self, level: int, matrix: Matrix, h: Tensor, d: Tensor
     ) -> list[tuple[str, float]]:
-        """What is asked of layers above others: features do not move, nor has any use their D."""
+        """What is asked of layers above others: features stay, and nobody uses their D."""
         w = self.weights[level]
 
         def output(h: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """`GradientProbe`: how far the gradients of a training run are from the exact one, and why.
 
-At a chosen step the state rests (weights, tables, G, earlier weights), a fresh batch is drawn again
-and again from a stream that the run does not use, and every draw's gradient is compared with the
-exact one at the same weights. Nothing that the run reads is changed.
+At a chosen step the state stays as it is (weights, tables, G, earlier weights). Fresh batches are
+drawn from a stream that the run does not use, and the gradient of each is compared with the exact
+one at the same weights. Nothing that the run reads is changed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from torch import Tensor
 from sgcn.analysis.moments import Mean, Split, number
 from sgcn.block import Batch, Int32
 from sgcn.compute.operators import BlockOperator
-from sgcn.errors import SgcnError
+from sgcn.errors import TrainingDiverged
 from sgcn.estimators.engine import Engine
 from sgcn.estimators.passes import Pass, Step, backward
 from sgcn.kernels.random import permutation
+from sgcn.options import check, integer
 from sgcn.rng import Key, check_seed
-from sgcn.samplers.base import NodeSet, exact_block
+from sgcn.samplers.base import NodeSet, Sampler, exact_block
 from sgcn.sources import Loader
 
 _PROBES, _SEEDS = 1 << 35, 1 << 36  # layer numbers of the streams that probes draw from
@@ -82,7 +83,7 @@ class Measured:
 class GradientProbe:
     """A callback of `fit` that measures at steps ``first``, ``first + every``, .. up to ``last``.
 
-    Where such a step is a snapshot, the next sampled one is measured in its place. ``steps`` holds
+    Where such a step is a snapshot, the next sampled one is measured instead. ``steps`` holds
     what was found. One measurement costs an exact pass over the graph and back, and ``probes``
     sampled steps; it holds ``probes`` gradients in memory.
     """
@@ -96,13 +97,9 @@ class GradientProbe:
     steps: list[Measured] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("probes", self.probes, 2),
-            ("every", self.every, 1),
-            ("first", self.first, 0),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SgcnError(f"{name} is {value!r}, expected a whole number >= {least}")
+        check("probes", self.probes, integer(2))
+        check("every", self.every, integer(1))
+        check("first", self.first, integer(0))
         self._stream = int(Key(check_seed(self.seed)).stream(_PROBES)) >> 1
         self._next: int | None = None
 
@@ -126,7 +123,7 @@ class GradientProbe:
     def measure(self, engine: Engine, batch_size: int, step: int = 0) -> Measured:
         """Errors of a sampled step of ``engine`` as it stands; ``step`` names the draws."""
         exact = engine.whole_pass()
-        wanted, whole = backward(exact)
+        wanted, exact_layer_gradients = backward(exact)
         truth = [h.detach() for h in exact.h]
         tables = engine.gradient_rule.tables
         found = {name: torch.empty(self.probes, g.numel()) for name, g in wanted.items()}
@@ -135,7 +132,10 @@ class GradientProbe:
         for draw in range(self.probes):
             # An epoch of its own for each draw: within one, batches exclude each other.
             key = Key(self._stream, step * self.probes + draw)
-            batch = engine.draw(_seeds(engine, batch_size, key), key)
+            # Among the nodes of a large-batch snapshot, if there is one.
+            nodes = engine.train if engine.pool is None else engine.pool
+            seeds = fresh_seeds(engine.sampler, nodes, len(engine.graph), batch_size, key)
+            batch = engine.draw(seeds, key)
             this, live, stale, _ = engine.passes(batch, key)
             flowing = _watch(live)
             gradient = engine.gradient_rule.form(this, live, stale)
@@ -143,9 +143,12 @@ class GradientProbe:
                 rows[draw] = (gradient[name] - wanted[name]).flatten()
             known = [h.index_select(0, ids) for h, ids in zip(truth, this.nodes, strict=True)]
             embeddings.append([_far(h, k) for h, k in zip(live.h, known, strict=True)])
-            if tables and stale is not None:  # they hold D of the whole loss
+            if tables and stale is not None:  # they hold D of the loss over all training nodes
                 flowing = dict(engine.gradient_rule._rows)
-                known = [d.index_select(0, ids) for d, ids in zip(whole, this.nodes, strict=False)]
+                known = [
+                    d.index_select(0, ids)
+                    for d, ids in zip(exact_layer_gradients, this.nodes, strict=False)
+                ]
                 errors = [_far(flowing[level], d) for level, d in enumerate(known)]
             else:
                 errors = _first_order(engine, batch, this, truth, flowing)
@@ -176,7 +179,7 @@ class GradientProbe:
                 products += (rows @ rows.T).numpy()
                 size += float(wanted[name].double().square().sum())
             if not np.isfinite(products).all():
-                raise SgcnError(
+                raise TrainingDiverged(
                     f"the gradient of a probe at step {step} is not finite: training blew up, "
                     "expected finite numbers; lower the learning rate (lr)"
                 )
@@ -208,11 +211,12 @@ class GradientProbe:
 # -- one draw -----------------------------------------------------------------------------------
 
 
-def _seeds(engine: Engine, batch_size: int, key: Key) -> NodeSet | Int32:
-    """A batch as training draws it: among the nodes of a large-batch snapshot if there is one."""
-    nodes = engine.train if engine.pool is None else engine.pool
-    if engine.sampler.draws_nodes:
-        return NodeSet(nodes, len(engine.graph))
+def fresh_seeds(
+    sampler: Sampler, nodes: Int32, all_nodes: int, batch_size: int, key: Key
+) -> NodeSet | Int32:
+    """The seeds of a batch as training draws them among ``nodes``, for any ``key``."""
+    if sampler.draws_nodes:
+        return NodeSet(nodes, all_nodes)
     chosen: Int32 = nodes[permutation(len(nodes), key.stream(_SEEDS))[:batch_size]]
     return chosen
 
@@ -255,9 +259,9 @@ def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[
     found: list[Tensor] = []
     rows = batch.nodes
     nodes = torch.from_numpy(rows)
-    top = truth[-1].index_select(0, nodes).requires_grad_()
-    loss = engine.task.loss(model.head(top), nodes, torch.from_numpy(batch.loss_weights))
-    (d,) = torch.autograd.grad(loss, top)
+    last = truth[-1].index_select(0, nodes).requires_grad_()
+    loss = engine.task.loss(model.head(last), nodes, torch.from_numpy(batch.loss_weights))
+    (d,) = torch.autograd.grad(loss, last)
     for level in range(model.depth - 1, 0, -1):
         block = exact_block(engine.graph, rows)
         leaf = truth[level - 1].index_select(0, torch.from_numpy(block.src)).requires_grad_()
@@ -265,8 +269,8 @@ def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[
         h = model.act(module(BlockOperator(block), leaf), level)
         (d,) = torch.autograd.grad(h, leaf, d)
         rows = block.src
-        wide = torch.zeros(len(engine.graph), d.shape[1])
-        found.insert(0, wide.index_copy_(0, torch.from_numpy(rows).long(), d))
+        all_rows = torch.zeros(len(engine.graph), d.shape[1])
+        found.insert(0, all_rows.index_copy_(0, torch.from_numpy(rows).long(), d))
     return found
 
 

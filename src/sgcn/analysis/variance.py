@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from sgcn.analysis.probe import GradientProbe
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.graph import Graph
 from sgcn.machine import check_memory
 from sgcn.nn import Model
+from sgcn.options import check, integer
 from sgcn.runs.config import Config
 from sgcn.runs.directory import optimizer_of, prepare, rehearse
 from sgcn.samplers import NodeSet
@@ -28,9 +29,8 @@ def measure(
     configs: Sequence[Config], steps: int, probes: int, every: int, *, quiet: bool = False
 ) -> Iterator[dict[str, Any]]:
     """The results, one after the other; everything is checked before the first run starts."""
-    if steps < _FEWEST:
-        raise SgcnError(f"steps is {steps}, expected a whole number >= {_FEWEST}")
-    GradientProbe(probes, every)
+    check("steps", steps, integer(_FEWEST))
+    probe = GradientProbe(probes, every, seed=configs[0].training.seed, last=steps - 1)
     for config in configs:
         estimator = config.estimator
         if estimator.takes_snapshots and estimator.gap + estimator.growth < 2:
@@ -43,16 +43,17 @@ def measure(
     for config in configs:
         rehearse(config, graph, model)
     weights = sum(p.numel() for p in model.parameters())
-    needed = GradientProbe(probes).bytes_needed(weights)
+    needed = probe.bytes_needed(weights)
     check_memory(needed, f"{probes} probes of {weights:,} weights", "take fewer probes")
-    return (_result(config, graph, model, steps, probes, every, quiet) for config in configs)
+    return (
+        _result(config, graph, model, replace(probe, steps=[]), steps, quiet) for config in configs
+    )
 
 
 def _result(
-    config: Config, graph: Graph, fresh: Model, steps: int, probes: int, every: int, quiet: bool
+    config: Config, graph: Graph, fresh: Model, probe: GradientProbe, steps: int, quiet: bool
 ) -> dict[str, Any]:
     options = config.training
-    probe = GradientProbe(probes, every, seed=options.seed, last=steps - 1)
     epochs, batches = _schedule(config, graph, steps)
     sinks: list[Sink] = [Progress()] if sys.stderr.isatty() and not quiet else []
     failed = None
@@ -66,14 +67,14 @@ def _result(
             evaluate_every=epochs, seed=options.seed, threads=options.threads,
             sinks=sinks, callbacks=[probe],
         )  # fmt: skip
-    except SgcnError as error:  # a run that blew up is a finding, not the end of the others
+    except TrainingDiverged as error:  # a finding, not the end of the other runs
         failed = str(error)
     names = {"sampler": config.sampler.name, "estimator": config.estimator_name}
     return names | ({} if failed is None else {"failed": failed}) | probe.summary()
 
 
 def _schedule(config: Config, graph: Graph, steps: int) -> tuple[int, int]:
-    """Epochs and batches in each: no epoch is longer than a pass, and few steps are too many."""
+    """Epochs and batches in each: no epoch is longer than a pass, and few steps are in excess."""
     options = config.training
     train = train_nodes(graph)
     one_pass = options.batches_per_epoch or config.sampler.batches(

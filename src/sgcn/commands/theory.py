@@ -18,7 +18,7 @@ from sgcn.commands import train
 from sgcn.errors import SgcnError
 
 if TYPE_CHECKING:
-    from sgcn.analysis.appendix import Report
+    from sgcn.analysis.appendix import BoundOptions, Report
     from sgcn.graph import Graph
     from sgcn.nn import Model
     from sgcn.runs.config import Config
@@ -61,8 +61,7 @@ def run(args: argparse.Namespace) -> None:
     configs = _configs(args)
     if args.out is not None:
         check_target("--out", args.out, (".json",))
-    theory.check_draws(args.draws)
-    appendix.check_wishes(args.steps, args.error)
+    options = [_options(args, config) for config in configs]
     first, graph, model, why = _opened(configs[0], args.trained)
     if model is not None:
         appendix.check_room(model, graph, args.draws)
@@ -79,9 +78,9 @@ def run(args: argparse.Namespace) -> None:
         print(_row(config.sampler.name, found), flush=True)
         results.append({"sampler": config.sampler.name, **found.as_dict(), "bounds": None})
     if model is not None:
-        for config, result in zip(configs, results, strict=True):
+        for config, asked, result in zip(configs, options, results, strict=True):
             try:
-                report = _report(args, config, graph, model)
+                report = appendix.measure(model, graph, config.sampler, asked)
             except appendix.BeyondNumbersError as error:  # the distances stand all the same
                 why = str(error)
                 continue
@@ -134,14 +133,14 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
     return config, graph, model if why is None else None, why
 
 
-def _report(args: argparse.Namespace, config: Config, graph: Graph, model: Model) -> Report:
-    from sgcn.analysis import appendix
+def _options(args: argparse.Namespace, config: Config) -> BoundOptions:
+    from sgcn.analysis.appendix import BoundOptions
 
-    options, estimator = config.training, config.estimator
-    return appendix.measure(
-        model, graph, config.sampler, batch_size=options.batch_size, draws=args.draws,
-        seed=options.seed, gap=estimator.gap, alpha=estimator.alpha, beta=estimator.beta,
-        rate=config.optimizer.lr, steps=args.steps, error=args.error,
+    training, estimator = config.training, config.estimator
+    return BoundOptions(
+        batch_size=training.batch_size, draws=args.draws, seed=training.seed, gap=estimator.gap,
+        alpha=estimator.alpha, beta=estimator.beta, rate=config.optimizer.lr, steps=args.steps,
+        error=args.error,
     )  # fmt: skip
 
 
@@ -170,7 +169,7 @@ def _lines(name: str, report: Report) -> list[str]:
     for number, theorem in enumerate(report.theorems, 1):
         lines.append(
             f"theorem {number} ({'SGCN' + '+' * (number - 1)}): learning rate {theorem.rate:.2e}; "
-            f"after {report.steps:,} steps mean |gradient|^2 <= {theorem.promise:.2e}; residual "
+            f"after {report.steps:,} steps mean |gradient|^2 <= {theorem.bound:.2e}; residual "
             f"error {theorem.residual:.2e}"
         )
     found = {line.name: line.measured for line in report.lines}
