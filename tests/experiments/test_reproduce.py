@@ -308,7 +308,7 @@ def test_processes_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def ppi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """A graph directory `ppi` here, as if it were the paper's."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(core.paper()["datasets"]["ppi"], "nodes", 240)
+    monkeypatch.setitem(datasets.paper()["datasets"]["ppi"], "nodes", 240)
     graph = data.load(TINY)
     graph.save(tmp_path / "ppi")
     return graph
@@ -430,7 +430,7 @@ def test_bad_input_is_one_sentence(
 def test_another_graph_of_the_name_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(core.paper()["datasets"]["ppi"], "nodes", 14_755)
+    monkeypatch.setitem(datasets.paper()["datasets"]["ppi"], "nodes", 14_755)
     assert reproduce("f1-table", Path("out"), "--data", "ppi") == 2
     assert "ppi has 240 nodes, expected the 14,755" in capsys.readouterr().err
 

@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from sgcn.analysis.variance import COLUMNS
 from sgcn.files import replacing
 
 #: What a picture may be, by the end of its name.
 FORMATS = (".svg", ".png", ".pdf")
 
-_COLUMNS = {
-    "relative_mse": "mean-square error",
-    "relative_bias2": "squared bias",
-    "relative_variance": "variance",
-}
+_TITLES = ("mean-square error", "squared bias", "variance")
 
 
 def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
@@ -30,13 +27,13 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
     samplers = list(dict.fromkeys(result["sampler"] for result in results))
     estimators = list(dict.fromkeys(result["estimator"] for result in results))
     figure, axes = plt.subplots(
-        len(samplers), len(_COLUMNS), figsize=(12, 3.2 * len(samplers)), sharex=True, sharey="row",
+        len(samplers), len(COLUMNS), figsize=(12, 3.2 * len(samplers)), sharex=True, sharey="row",
         layout="constrained", squeeze=False,
     )  # fmt: skip
     for result in results:
         line = axes[samplers.index(result["sampler"])]
         color = f"C{estimators.index(result['estimator'])}"
-        for axis, name in zip(line, _COLUMNS, strict=True):
+        for axis, name in zip(line, COLUMNS, strict=True):
             at, value, error = _series(result["steps"], name)
             # A logarithmic axis cannot show a bias that came out below zero.
             known = value > 0
@@ -50,7 +47,7 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
             axis.set_yscale("log")
             axis.grid(alpha=0.3)
             axis.spines[["top", "right"]].set_visible(False)
-    for column, title in enumerate(_COLUMNS.values()):
+    for column, title in enumerate(_TITLES):
         axes[0, column].set_title(title)
         axes[-1, column].set_xlabel("step")
     axes[0, 0].legend(frameon=False)

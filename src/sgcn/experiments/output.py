@@ -70,12 +70,7 @@ def _csv(name: str, experiment: Experiment, plan: Plan, runs: Sequence[Run]) -> 
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for run in runs:
-        case = run.case
-        start = {
-            "experiment": name, "budget": plan.budget, "data": case.data.label,
-            "comparison": case.data.note, "sampler": case.sampler, "estimator": case.estimator,
-            "setting": case.setting, "seed": run.seed,
-        }  # fmt: skip
+        start = {"experiment": name, "budget": plan.budget, **run.case.columns, "seed": run.seed}
         for row in _rows(experiment, run):
             writer.writerow(start | row)
     return text.getvalue()
@@ -123,9 +118,7 @@ def summarise(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any
             mean, deviation = spread([number(run, quantity) for run in group])
             known = reference(experiment, case, quantity)
             entries.append({
-                "data": case.data.label, "comparison": case.data.note,
-                "same_data": case.data.same, "sampler": case.sampler,
-                "estimator": case.estimator, "setting": case.setting, "quantity": quantity,
+                **case.columns, "same_data": case.data.same, "quantity": quantity,
                 "mean": _known(mean), "spread": _known(deviation), "runs": len(group),
                 "failed": sum(run.failed is not None for run in group),
                 "paper": known[0] if known else None,

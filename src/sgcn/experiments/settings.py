@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgcn.estimators import make_estimator
-from sgcn.experiments.core import TRAIN, Case, Plan, paper
-from sgcn.experiments.data import Dataset
+from sgcn.experiments.core import TRAIN, Case, Plan
+from sgcn.experiments.data import Dataset, paper
 
 SAMPLERS: dict[str, dict[str, Any]] = {
     "exact": {},

@@ -10,8 +10,8 @@ import numpy as np
 
 from sgcn.experiments.core import MEMORY as MEMORY_RUN
 from sgcn.experiments.core import TIMES as TIMES_RUN
-from sgcn.experiments.core import Case, Experiment, Plan, Run, paper
-from sgcn.experiments.data import PAPER_DATA, Dataset
+from sgcn.experiments.core import Case, Experiment, Plan, Run
+from sgcn.experiments.data import PAPER_DATA, Dataset, paper
 from sgcn.experiments.figures import COLOURS, SAMPLERS, bars, canvas, legend, stacks, unique
 from sgcn.experiments.measures import PARTS, by_case, number, spread
 from sgcn.experiments.settings import ROWS, case
