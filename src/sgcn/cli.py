@@ -1,4 +1,4 @@
-"""The command line: a table of commands, and one place where errors become words.
+"""The command line: a table of commands, and the one function where errors become messages.
 
 Each command is a module of `sgcn.commands`; a new one is a file there and a line in `COMMANDS`.
 Exit codes: 0 done, 2 bad input (one sentence on stderr), 130 interrupted.
@@ -63,7 +63,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; ``args.run`` is the command's function."""
+    """The parser of all commands; ``args.run`` is the command's function."""
     root = _parser(argparse.ArgumentParser, "sgcn", _DESCRIPTION, _EXAMPLES)
     root.add_argument("--version", action="version", version=f"sgcn {__version__}")
     commands = {"": _subcommands(root)}

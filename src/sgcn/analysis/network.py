@@ -109,7 +109,7 @@ class Network:
     # -- forward and back -----------------------------------------------------------------------
 
     def layer(self, level: int, matrix: Matrix, h: Input, w: Tensor | None = None) -> Tensor:
-        """Z = M (H W): the sparse product is as wide as the output, not as the features."""
+        """Z = M (H W): the sparse product has the columns of the output, not of the features."""
         return times(matrix, _product(h, self.weights[level] if w is None else w))
 
     def act(self, z: Tensor, level: int) -> Tensor:
@@ -238,9 +238,7 @@ def _gradient(f: Callable[[Tensor], Tensor], at: Tensor) -> tuple[float, Tensor]
     return float(value.detach()), found
 
 
-def steepest(
-    f: Callable[[Tensor], Tensor], at: Tensor, scale: float | None = None, seed: int = 0
-) -> float:
+def steepest(f: Callable[[Tensor], Tensor], at: Tensor, scale: float | None = None) -> float:
     """The largest |f(a) - f(b)| / |a - b| found, for a and b no larger than ``at``.
 
     Power iteration: the direction of the largest growth is J^T J times itself.
@@ -249,7 +247,7 @@ def steepest(
     if length == 0.0:
         return 0.0
     start = ((1.0 - _STEP) * at).requires_grad_()
-    noise = torch.Generator().manual_seed(seed)
+    noise = torch.Generator().manual_seed(0)
     step = torch.randn(at.shape, generator=noise, dtype=at.dtype)
     value, best = f(start), 0.0
     for _ in range(_ROUNDS):

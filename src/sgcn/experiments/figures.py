@@ -150,7 +150,7 @@ def plot(
             continue
         colour = shade[series(group[0])]
         axis.plot(at, mean, color=colour, marker="o" if len(at) < 12 else "", ms=3)
-        low = np.maximum(mean - deviation, 0.1 * mean)  # a logarithm has no place for zero
+        low = np.maximum(mean - deviation, 0.1 * mean)  # a logarithmic axis has no zero
         axis.fill_between(at, low, mean + deviation, color=colour, alpha=0.15, lw=0)
         seen += [float(np.nanmin(mean)), float(np.nanmax(mean))]
     # Where one run blows up, the others must not be pressed to the bottom.
@@ -159,16 +159,17 @@ def plot(
 
 
 def mean_curve(runs: Sequence[Run], quantity: str, x: str) -> tuple[Any, Any, Any]:
-    """Runs have their scores at different steps: all are read off at the steps of the shortest."""
+    """Mean and spread over runs. Their scores are at different steps: all are interpolated at those
+    of the run that ended first."""
     found = [curve(run, quantity) for run in runs]
     found = [one for one in found if len(one.value)]
     if not found:
         return np.empty(0), np.empty(0), np.empty(0)
-    places = [one.step if x == "step" else one.seconds for one in found]
-    shortest = min(places, key=lambda place: place[-1])
+    times = [one.step if x == "step" else one.seconds for one in found]
+    shortest = min(times, key=lambda time: time[-1])
     last = min(200, len(shortest))
     at = shortest[np.linspace(0, len(shortest) - 1, last).astype(int)]
-    values = np.stack([np.interp(at, p, one.value) for p, one in zip(places, found, strict=True)])
+    values = np.stack([np.interp(at, t, one.value) for t, one in zip(times, found, strict=True)])
     deviation = values.std(0, ddof=1) if len(values) > 1 else np.zeros(len(at))
     return at, values.mean(0), deviation
 

@@ -15,6 +15,7 @@ from sgcn.samplers.base import exact_block
 from sgcn.task import Task, split_nodes, train_nodes
 
 _MEGABYTE = 1 << 20
+_REPEATS = 3  # of what is timed
 
 
 def memory(config: Config) -> dict[str, float | None]:
@@ -34,19 +35,19 @@ def memory(config: Config) -> dict[str, float | None]:
     return {"rss_mb": now[0], "peak_rss_mb": now[1], "tables_mb": tables, "device_mb": device}
 
 
-def snapshot_sampling(config: Config, repeats: int = 3) -> float:
-    """Seconds that the blocks of a large-batch snapshot take; 0 for the whole graph."""
+def snapshot_sampling(config: Config) -> float:
+    """Seconds that the blocks of a large-batch snapshot take; 0 if snapshots cover all nodes."""
     engine = _engine(config)
     if engine.estimator.snapshot_nodes is None or not engine.estimator.takes_snapshots:
         return 0.0
     engine.snapshot()  # draws the pool
     assert engine.pool is not None
     began = perf_counter()
-    for _ in range(repeats):
+    for _ in range(_REPEATS):
         rows: Int32 = engine.pool
         for _ in range(engine.sampled_depth):
             rows = exact_block(engine.graph, rows).src
-    return (perf_counter() - began) / repeats
+    return (perf_counter() - began) / _REPEATS
 
 
 def _engine(config: Config) -> Engine:

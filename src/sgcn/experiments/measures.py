@@ -8,8 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, Run
+
+Float64 = npt.NDArray[np.float64]
 
 #: The paper's five parts of the time.
 PARTS = (
@@ -133,9 +136,9 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
 class Curve:
     """A quantity along a run."""
 
-    step: np.ndarray[tuple[int], np.dtype[np.float64]]
-    seconds: np.ndarray[tuple[int], np.dtype[np.float64]]
-    value: np.ndarray[tuple[int], np.dtype[np.float64]]
+    step: Float64
+    seconds: Float64
+    value: Float64
 
 
 #: Curves by name, and what an axis calls them.
@@ -171,7 +174,7 @@ def _steps(run: Run) -> list[dict[str, float]]:
     return [e for e in run.events if e["event"] == "step"]
 
 
-def _clock(run: Run) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _clock(run: Run) -> Float64:
     """Seconds before each step, and after the last."""
     spent = [e["sampling"] + e["transfer"] + e["compute"] for e in _steps(run)]
     return np.concatenate([[0.0], np.cumsum(spent)])

@@ -182,13 +182,13 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _shown(mean: float | None, deviation: float | None, failed: int = 0) -> str:
-    """Four digits of the mean, and as many places of the spread."""
+    """Four digits of the mean, and the spread with as many decimals."""
     text = "-"
     if mean is not None:
-        places = max(3 - math.floor(math.log10(abs(mean))), 0) if mean else 0
-        text = f"{mean:.{places}f}"
+        decimals = max(3 - math.floor(math.log10(abs(mean))), 0) if mean else 0
+        text = f"{mean:.{decimals}f}"
         if deviation is not None:
-            text += f" ± {deviation:.{places}f}"
+            text += f" ± {deviation:.{decimals}f}"
     return f"{text} ({failed} diverged)" if failed else text
 
 

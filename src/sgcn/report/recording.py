@@ -85,7 +85,7 @@ class Recording:
         return before != (self.config, self.summary, self._read, self._last)
 
     def _follow(self, path: Path) -> None:
-        """Read the new whole lines; a line that is still being written waits for the next call."""
+        """Read the new complete lines; one that is still being written waits for the next call."""
         try:
             file = path.open("rb")
         except FileNotFoundError:
@@ -141,7 +141,7 @@ class Recording:
             self.spent[name] += value if value == value else 0.0
 
     def drawn(self, points: int = POINTS) -> dict[str, Any]:
-        """Everything that the page knows of this run, ready for JSON."""
+        """What the page shows of this run, ready for JSON."""
         curves: dict[str, dict[str, Any]] = {}
         for name, noisy in CURVES.items():
             curve = self.curves[name]
@@ -159,7 +159,7 @@ class Recording:
         }
 
     def _so_far(self) -> dict[str, Any]:
-        """The summary that can be told before the end: counted from the events, without a test."""
+        """The summary before the end, counted from the events; there is no test score yet."""
         known = {"data": "data", "sampler": "sampler.name", "estimator": "estimator.name"}
         seed = self.config.get("training.seed", "")
         return {
