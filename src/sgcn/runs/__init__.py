@@ -1,0 +1,1 @@
+"""Runs of `sgcn train`: their configuration, their directory and their curves."""
