@@ -1,4 +1,4 @@
-"""Errors that users are meant to read."""
+"""Errors that users are meant to read; those that code must tell apart have a type."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ class SgcnError(ValueError):
     """
 
 
-class TrainingDiverged(SgcnError):
-    """Weights, losses or outputs are no longer finite: the steps are too large."""
+class TrainingDiverged(SgcnError):  # noqa: N818  # what happened, not who is to blame
+    """Weights, losses or outputs are no longer finite numbers."""

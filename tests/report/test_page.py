@@ -13,8 +13,8 @@ import pytest
 from made_runs import Parts, lines, make_run, read_page, step
 
 from sgcn.cli import main
-from sgcn.report import page, recording
-from sgcn.runs import directory as runs
+from sgcn.runs.config import read_toml
+from sgcn.runs.layout import read_events
 
 
 def report(out: Path, *folders: Path) -> Path:
@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_the_summaries(folder, tmp_path, capsys):
 
 def test_the_curves_are_those_of_the_events(folder, tmp_path):
     (run,) = read_page(report(tmp_path / "page.html", folder / "anchored"))["runs"]
-    events = runs.read_events(folder / "anchored")
+    events = read_events(folder / "anchored")
     steps = [event for event in events if event["event"] == "step"]
     scores = [event for event in events if event["event"] == "score"]
     for name in ("loss", "gradient_norm", "drift"):
@@ -70,7 +70,7 @@ def test_the_configuration_is_flat_words(folder, tmp_path):
     assert run["config"]["model.head"] == "true"
     assert len(run["config"]) == sum(
         len(part) if isinstance(part, dict) else 1
-        for part in runs.read_toml(folder / "sgcn++" / "config.toml").values()
+        for part in read_toml(folder / "sgcn++" / "config.toml").values()
     )
 
 
@@ -104,7 +104,7 @@ def test_gradient_errors_of_a_run_that_looked_at_them(folder, tmp_path):
     assert main(["train", str(folder.parent / "small.npz"), *map(str, options)]) == 0
     weights = [(one / "model.safetensors").read_bytes() for one in (run, folder / "anchored")]
     assert weights[0] == weights[1]
-    probes = [event for event in runs.read_events(run) if event["event"] == "probe"]
+    probes = [event for event in read_events(run) if event["event"] == "probe"]
     (shown,) = read_page(report(tmp_path / "page.html", run))["runs"]
     curve = shown["curves"]["gradient_error"]
     assert curve["step"] == [event["step"] for event in probes]
@@ -133,9 +133,11 @@ def test_runs_of_the_same_name_are_told_apart(tmp_path):
 
 
 def test_it_reads_what_training_writes_without_waiting_for_torch():
-    program = "import sys, sgcn.report; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-    assert (recording.METRICS, page.is_run) == (runs.METRICS, runs.is_run)
+    code = (
+        "import sys; import sgcn.report.page, sgcn.report.live\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # -- one file that needs nothing and trusts nothing -----------------------------------------------

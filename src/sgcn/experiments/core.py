@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sgcn.experiments.data import Dataset
-from sgcn.runs.directory import read_events
+from sgcn.runs.layout import read_events
 
 #: What a run does: train; train and measure memory or times; train and measure gradients.
 TRAIN, MEMORY, TIMES, PROBE = "train", "memory", "times", "probe"

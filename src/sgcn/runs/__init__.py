@@ -1,1 +1,1 @@
-"""Runs of `sgcn train`: their configuration, their directory and their curves."""
+"""Runs: their configuration, their directories and their curves."""

@@ -14,6 +14,7 @@ from sgcn.nn import ACTIVATIONS, LAYERS
 from sgcn.options import (
     Options,
     flag,
+    integer,
     nearest,
     one_of,
     option,
@@ -22,7 +23,6 @@ from sgcn.options import (
     per_layer,
     real,
     share,
-    integer,
 )
 from sgcn.samplers import Sampler, make_sampler
 

@@ -14,7 +14,7 @@ def draw(runs: Sequence[Path], out: Path | None = None) -> Path:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from sgcn.runs.directory import read_events
+    from sgcn.runs.layout import read_events
 
     out = out or runs[0] / "curves.png"
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import resource
@@ -16,23 +15,23 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from sgcn.version import __version__
-from sgcn.training.checkpoints import write_tensors, write_text
-from sgcn.runs.config import Config, make_config, read_toml
-from sgcn.runs.layout import CONFIG, METRICS, MODEL, STATE, SUMMARY, is_run
+from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators.engine import can_preaggregate
-from sgcn.training.events import JsonLines, ProbeEvent, Progress, Sink, to_json
 from sgcn.graph import Graph
 from sgcn.nn import Model, make_model
-from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
-from sgcn.training.optimizers import light
 from sgcn.rng import Key
 from sgcn.rows import Features
+from sgcn.runs.config import Config, make_config, read_toml
+from sgcn.runs.layout import CONFIG, METRICS, MODEL, STATE, SUMMARY, is_run
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
+from sgcn.training.checkpoints import write_tensors, write_text
+from sgcn.training.events import JsonLines, ProbeEvent, Progress, Sink, to_json
 from sgcn.training.loop import Callback, Fitted, fit
+from sgcn.training.optimizers import light
+from sgcn.version import __version__
 
 _PROBES = 8  # draws a look at the gradient's error
 
@@ -107,8 +106,8 @@ def train(
     home = next(path for path in (out, *out.absolute().parents) if path.exists())
     weights = sum(p.numel() for p in model.parameters())
     if config.training.probe_every is not None:
-        from sgcn.machine import check_memory
         from sgcn.analysis.probe import GradientProbe
+        from sgcn.machine import check_memory
 
         check_memory(
             GradientProbe(_PROBES).bytes_needed(weights), f"probes of {weights:,} weights",
@@ -234,14 +233,3 @@ def open_run(run: Path) -> tuple[Config, Graph, Model]:
             f"trained to ({str(error).splitlines()[0]})"
         ) from None
     return config, graph, model
-
-
-def read_events(run: Path) -> list[dict[str, Any]]:
-    """The events of ``run``; a last line cut short by a kill is left out."""
-    events = []
-    for line in (run / METRICS).read_text().splitlines():
-        try:
-            events.append(json.loads(line))
-        except ValueError:
-            break
-    return events
