@@ -95,7 +95,7 @@ class Spec:
         return self.who.name in ("full", "pyg-full")
 
 
-class Enough(Exception):
+class Enough(Exception):  # noqa: N818 - no error: a run ends with it
     """Ends a run."""
 
 
