@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from sgcn import Graph, SgcnError, data, experiments
+from sgcn import Graph, data, experiments
 from sgcn.cli import main
+from sgcn.errors import TrainingDiverged
 from sgcn.experiments import EXPERIMENTS, core, execute
 from sgcn.experiments import data as datasets
 from sgcn.experiments.core import PLANS, Plan
@@ -247,7 +248,7 @@ def test_training_that_blows_up_is_a_finding(
 
     def breaking(self: Any, outcome: Any) -> None:
         if self.result.steps == 3 and self.engine.estimator.growth > 0:
-            raise SgcnError("training blew up")
+            raise TrainingDiverged("training blew up")
         apply(self, outcome)
 
     monkeypatch.setattr(training._Run, "apply", breaking)

@@ -1,4 +1,4 @@
-"""The one error that users are meant to read."""
+"""Errors that users are meant to read; those that code must tell apart have a type."""
 
 from __future__ import annotations
 
@@ -8,3 +8,7 @@ class SgcnError(ValueError):
 
     The command line prints it without a traceback and ends with exit code 2.
     """
+
+
+class TrainingDiverged(SgcnError):  # noqa: N818  # what happened, not who is to blame
+    """Weights, losses or outputs are no longer finite numbers."""

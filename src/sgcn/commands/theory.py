@@ -49,15 +49,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.analysis import appendix, theory
+    from sgcn.files import write_text
     from sgcn.runs import directory as runs
-    from sgcn.training.checkpoints import write_text
+    from sgcn.runs.layout import CONFIG
     from sgcn.training.events import to_json
 
     if args.trained is not None:
         if args.config is not None or args.data is not None:
             raise SgcnError("--run brings its data and options, expected no DATA and no --config")
         runs.read_config(args.trained)
-        args.config = args.trained / runs.CONFIG
+        args.config = args.trained / CONFIG
     configs = _configs(args)
     check_place("--out", args.out, (".json",))
     theory.check_draws(args.draws)
@@ -65,18 +66,19 @@ def run(args: argparse.Namespace) -> None:
     first, graph, model, why = _opened(configs[0], args.trained)
     if model is not None:
         appendix.check_room(model, graph, args.draws)
-    seed = first.training.seed
-    rows = theory.some_rows(graph, first.training.batch_size, seed)
+    seed = first.training.loop.seed
+    rows = theory.some_rows(graph, first.training.loop.batch_size, seed)
     results: list[dict[str, Any]] = []
     for config in configs:
         found = theory.propagation_error(
-            graph, config.sampler, rows, draws=args.draws, seed=seed, depth=config.model.layers
+            graph, config.training.sampler, rows,
+            draws=args.draws, seed=seed, depth=config.training.model.layers,
         )
         if not results:
             print(f"{'sampler':<10}{'E|M - Pbar|^2':>22}{'formula':>10}{'|Pbar - P|^2':>24}"
                   f"{'formula':>10}{'rows':>9}")  # fmt: skip
-        print(_row(config.sampler.name, found), flush=True)
-        results.append({"sampler": config.sampler.name, **found.as_dict(), "bounds": None})
+        print(_row(config.training.sampler.name, found), flush=True)
+        results.append({"sampler": config.training.sampler.name, **found.as_dict(), "bounds": None})
     if model is not None:
         for config, result in zip(configs, results, strict=True):
             try:
@@ -85,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
                 why = str(error)
                 continue
             result["bounds"] = report.as_dict()
-            print("\n" + "\n".join(_lines(config.sampler.name, report)), flush=True)
+            print("\n" + "\n".join(_lines(config.training.sampler.name, report)), flush=True)
     if why is not None:
         print(f"\nno bounds: {why}")
     if args.out is not None:
@@ -99,7 +101,7 @@ def _configs(args: argparse.Namespace) -> list[Config]:
     configs = []
     for sampler in [None] if args.sampler is None else args.sampler.split(","):
         one = copy.copy(args)
-        one.sampler, one.estimator, one.epochs = sampler, None, None
+        one.sampler = sampler
         values = train.values_of(one)
         estimator = values.setdefault("estimator", {})
         if isinstance(estimator, dict):  # else `make_config` says what is wrong
@@ -110,8 +112,6 @@ def _configs(args: argparse.Namespace) -> list[Config]:
 
 def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model | None, str | None]:
     """The graph and the model; without a model, why the bounds do not speak of it."""
-    from dataclasses import asdict
-
     from sgcn.analysis.network import refusal
     from sgcn.data.source import open_data
     from sgcn.runs import directory as runs
@@ -119,7 +119,7 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
     try:
         config, graph, model = runs.prepare(config)
     except SgcnError as error:  # the distances of M and P need neither features nor a model
-        return config, open_data(config.data, **asdict(config.graph)), None, str(error)
+        return config, open_data(config.data, **config.training.graph.values()), None, str(error)
     if trained is not None:
         weights = runs.open_run(trained)[2].state_dict()
         try:
@@ -136,11 +136,11 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
 def _report(args: argparse.Namespace, config: Config, graph: Graph, model: Model) -> Report:
     from sgcn.analysis import appendix
 
-    options, estimator = config.training, config.estimator
+    options, estimator = config.training.loop, config.training.estimator
     return appendix.measure(
-        model, graph, config.sampler, batch_size=options.batch_size, draws=args.draws,
+        model, graph, config.training.sampler, batch_size=options.batch_size, draws=args.draws,
         seed=options.seed, gap=estimator.gap, alpha=estimator.alpha, beta=estimator.beta,
-        rate=config.optimizer.lr, steps=args.steps, error=args.error,
+        rate=config.training.optimizer.lr, steps=args.steps, error=args.error,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from sgcn.compute.operators import (
     Preaggregated,
     RowsOperator,
 )
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.estimators import Estimator
 from sgcn.estimators.forward import FORWARD_RULES
 from sgcn.estimators.gradient import GRADIENT_RULES
@@ -74,7 +74,7 @@ class Outcome:
     gradient: Gradient
     loss: float
     snapshot: bool
-    drift: float = 1.0  # the largest growth of a table's norm since the snapshot
+    norm_growth: float = 1.0  # the largest growth of a table's norm since the snapshot
     scored: Tensor | None = None  # logits of the engine's scored nodes, after an exact snapshot
     transfer: float = 0.0  # seconds spent on reading rows
 
@@ -391,7 +391,7 @@ def _growth(norms: list[float], at_snapshot: list[float]) -> float:
 def _check_finite(loss: Tensor, grads: dict[str, Tensor]) -> None:
     total: Any = loss.detach() + sum(g.sum() for g in grads.values())
     if not bool(torch.isfinite(total)):
-        raise SgcnError(
+        raise TrainingDiverged(
             f"the loss is {float(loss.detach()):g} and its gradient is not finite: training blew "
             "up, expected finite numbers; lower the learning rate (lr)"
         )

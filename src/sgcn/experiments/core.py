@@ -80,7 +80,7 @@ class Run:
 
     @functools.cached_property
     def events(self) -> list[dict[str, Any]]:
-        from sgcn.runs.directory import read_events
+        from sgcn.runs.layout import read_events
 
         folder = next(self.folders[kind] for kind in self.folders if kind != PROBE)
         return read_events(folder)

@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, Case, Plan, Run
 from sgcn.experiments.data import fingerprint, split_names
 from sgcn.experiments.settings import ROWS
@@ -88,7 +88,7 @@ def _sections(values: dict[str, Any]) -> dict[str, Any]:
     """All options, as JSON has them; the graph is known by its content."""
     from sgcn.runs.config import make_config
 
-    found: dict[str, Any] = json.loads(json.dumps(make_config(values).sections()))
+    found: dict[str, Any] = json.loads(json.dumps(make_config(values).training.tables()))
     return found
 
 
@@ -162,7 +162,7 @@ def perform(job: Job) -> None:
     """One run; its result is written last."""
     import torch
 
-    from sgcn.training.checkpoints import write_text
+    from sgcn.files import write_text
     from sgcn.training.events import to_json
 
     found = {"failed": None, "threads": torch.get_num_threads()}
@@ -175,8 +175,9 @@ def perform(job: Job) -> None:
 def _train(job: Job) -> dict[str, Any]:
     from sgcn.runs import directory as runs
     from sgcn.runs.config import make_config
+    from sgcn.runs.layout import STATE, is_run
 
-    resume = runs.is_run(job.folder) and not (job.folder / RESULT).exists()
+    resume = is_run(job.folder) and not (job.folder / RESULT).exists()
     if not resume:
         shutil.rmtree(job.folder, ignore_errors=True)
     config = make_config(job.values)
@@ -184,11 +185,9 @@ def _train(job: Job) -> dict[str, Any]:
         found: dict[str, Any] = {
             "summary": runs.train(config, job.folder, resume=resume, quiet=True)
         }
-    except SgcnError as error:
-        if "blew up" not in str(error):  # a full disk is no finding, training that blew up is one
-            raise
+    except TrainingDiverged as error:  # a finding; a full disk is none
         return {"failed": str(error)}
-    shutil.rmtree(job.folder / runs.STATE, ignore_errors=True)
+    shutil.rmtree(job.folder / STATE, ignore_errors=True)
     if job.kind == MEMORY:
         from sgcn.experiments.inside import memory
 

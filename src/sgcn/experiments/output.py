@@ -15,7 +15,7 @@ from typing import Any
 from sgcn.errors import SgcnError
 from sgcn.experiments.core import Case, Experiment, Plan, Run
 from sgcn.experiments.measures import curve, number
-from sgcn.training.checkpoints import write_text
+from sgcn.files import write_text
 from sgcn.training.events import to_json
 
 COLUMNS = (

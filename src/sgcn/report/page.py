@@ -13,8 +13,9 @@ from typing import Any
 
 from sgcn import __version__
 from sgcn.errors import SgcnError
-from sgcn.report.recording import PARTS, Recording, is_run
+from sgcn.report.recording import PARTS, Recording
 from sgcn.report.thinning import POINTS
+from sgcn.runs.layout import is_run
 from sgcn.training.events import to_json
 
 _WEB = Path(__file__).parent / "web"
