@@ -18,7 +18,6 @@ from sgcn.runs.directory import prepare, rehearse
 from sgcn.samplers import NodeSet
 from sgcn.task import train_nodes
 from sgcn.training.loop import fit
-from sgcn.training.optimizers import make_optimizer, plain
 from sgcn.training.sinks import Progress, Sink
 
 #: Steps that a run must have so that one of them is measured.
@@ -66,7 +65,6 @@ def _result(
             estimator=replace(training.estimator, warmup=0),  # corrections are what is measured
             epochs=epochs, batches_per_epoch=batches, preaggregate=bool(options.preaggregate),
             evaluate_every=epochs, patience=None, sinks=sinks, callbacks=[probe],
-            optimizer=lambda p: make_optimizer(plain(training.optimizer), p, False),
         )  # fmt: skip
     except TrainingDiverged as error:  # a finding, not the end of the others
         failed = str(error)

@@ -33,7 +33,6 @@ from sgcn.task import Task, train_nodes
 from sgcn.training.checkpoints import write_tensors
 from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
-from sgcn.training.optimizers import make_optimizer, plain
 from sgcn.training.options import LoopOptions, ModelOptions, Training
 from sgcn.training.sinks import JsonLines, Progress, Sink
 
@@ -150,8 +149,7 @@ def _train(
 ) -> dict[str, Any]:
     """Train and write what is known at the end."""
     fitted = fit(
-        model, graph, training=config.training, sinks=sinks, callbacks=callbacks, state=out / STATE,
-        optimizer=lambda p: make_optimizer(plain(config.training.optimizer), p, False),
+        model, graph, training=config.training, sinks=sinks, callbacks=callbacks, state=out / STATE
     )
     write_tensors(out / MODEL, dict(model.state_dict()))
     curves.draw([out])

@@ -53,9 +53,7 @@ def missing_options(name: str) -> Sequence[str]:
     return [key for key in ("weight_decay", "momentum") if key not in OPTIMIZERS[name].takes]
 
 
-def make_optimizer(
-    options: OptimizerOptions, parameters: Iterable[Tensor], fused: bool = True
-) -> Optimizer:
+def make_optimizer(options: OptimizerOptions, parameters: Iterable[Tensor]) -> Optimizer:
     """The optimiser that ``options`` describe."""
     import torch
 
@@ -63,7 +61,7 @@ def make_optimizer(
     make: Callable[..., Optimizer] = without_dynamo(getattr(torch.optim, kind.name))
     given = {key: getattr(options, key) for key in kind.takes}
     extra: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if kind.fused and fused:  # one loop over the numbers in place of ten
+    if kind.fused:  # one loop over the numbers in place of ten
         extra["fused"] = True
     return make(parameters, lr=options.lr, **extra)
 
@@ -80,9 +78,3 @@ def without_dynamo(kind: type[Optimizer]) -> type[Optimizer]:
     bare: dict[str, Any] = {name: unwrap(getattr(kind, name)) for name in names}
     bare["step"] = torch.no_grad()(unwrap(kind.step))
     return type(kind.__name__, (kind,), {**bare, "__doc__": kind.__doc__})
-
-
-def plain(options: OptimizerOptions) -> OptimizerOptions:
-    from dataclasses import replace
-
-    return replace(options, weight_decay=options.weight_decay or 0.0)
