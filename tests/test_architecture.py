@@ -102,7 +102,6 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
                 yield f"{name}:{node.lineno} {node.name}", node
 
 
-@pytest.mark.xfail(strict=True, reason="training/loop.py: _Run takes 16")
 def test_no_function_takes_more_than_eight_positional_arguments():
     found = {name: len(f.args.posonlyargs + f.args.args) for name, f in functions()}
     assert {name: count for name, count in found.items() if count > POSITIONAL} == {}

@@ -48,7 +48,7 @@ def check(
                     assert (rows - wanted).norm() <= 1e-5 * wanted.norm()
                 else:
                     assert bits(rows) == bits(wanted), f"step {step}"
-            assert outcome.drift == pytest.approx(1.0, abs=1e-5)
+            assert outcome.norm_growth == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("gradient", GRADIENT)

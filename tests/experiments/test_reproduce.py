@@ -182,7 +182,7 @@ def test_a_stopped_reproduction_goes_on(
     tmp_path: Path, performed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped inside the second of two runs: the first is kept, the second ends as if alone."""
-    tell, told = training._Run.tell_step, [0]
+    tell, told = training._Run.report_step, [0]
 
     def stopped(self: Any, *args: Any) -> None:
         told[0] += 1
@@ -192,7 +192,7 @@ def test_a_stopped_reproduction_goes_on(
 
     options = ("--data", TINY, "--runs", "1", "--epochs", "2")
     with monkeypatch.context() as patch:
-        patch.setattr(training._Run, "tell_step", stopped)
+        patch.setattr(training._Run, "report_step", stopped)
         assert reproduce("growing-gap", tmp_path / "a", *options) == 130
     assert len(performed) == 1
     assert not (tmp_path / "a" / "growing-gap.csv").exists()

@@ -49,7 +49,7 @@ def test_the_curves_are_those_of_the_events(folder, tmp_path):
     events = read_events(folder / "anchored")
     steps = [event for event in events if event["event"] == "step"]
     scores = [event for event in events if event["event"] == "score"]
-    for name in ("loss", "gradient_norm", "drift"):
+    for name in ("loss", "gradient_norm", "norm_growth"):
         curve = run["curves"][name]
         assert curve["step"] == [event["step"] for event in steps]
         assert curve["value"] == pytest.approx([event[name] for event in steps], rel=1e-5)

@@ -8,7 +8,7 @@ one at the same weights. Nothing that the run reads is changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,11 +24,15 @@ from sgcn.errors import TrainingDiverged
 from sgcn.estimators.engine import Engine
 from sgcn.estimators.passes import Pass, Step, backward
 from sgcn.kernels.random import permutation
+from sgcn.machine import check_memory
+from sgcn.nn import Model
 from sgcn.options import check, integer
 from sgcn.rng import Key, check_seed
 from sgcn.samplers.base import NodeSet, Sampler, exact_block
 from sgcn.sources import Loader
+from sgcn.training.events import ProbeEvent
 
+_DRAWS = 8  # of a look that a training run takes on its way
 _PROBES, _SEEDS = 1 << 35, 1 << 36  # layer numbers of the streams that probes draw from
 
 
@@ -93,7 +97,6 @@ class GradientProbe:
     first: int = 3
     seed: int = 0
     last: int | None = None
-    tell: Callable[[Measured], None] | None = None  # called with each measurement
     steps: list[Measured] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -103,14 +106,16 @@ class GradientProbe:
         self._stream = int(Key(check_seed(self.seed)).stream(_PROBES)) >> 1
         self._next: int | None = None
 
-    def __call__(self, engine: Engine, loader: Loader, step: int) -> None:
+    def __call__(self, engine: Engine, loader: Loader, step: int) -> ProbeEvent | None:
         if self._next is None:  # a run that goes on starts in the middle
             self._next = self._after(step - 1)
         if step >= self._next and not engine.due() and (self.last is None or step <= self.last):
             self._next = self._after(step)
-            self.steps.append(self.measure(engine, loader.batch_size, step))
-            if self.tell is not None:
-                self.tell(self.steps[-1])
+            found = self.measure(engine, loader.batch_size, step)
+            self.steps.append(found)
+            errors = found.total.mse.value, found.total.bias2.value, found.total.variance.value
+            return ProbeEvent(found.step, *errors)
+        return None
 
     def _after(self, step: int) -> int:
         """The next step to measure after ``step``."""
@@ -278,6 +283,17 @@ def _far(found: Tensor, wanted: Tensor) -> float:
     """|found - wanted|^2 / |wanted|^2."""
     size = float(wanted.square().sum())
     return float((found.detach() - wanted).square().sum()) / size if size > 0 else math.nan
+
+
+def training_probe(every: int, seed: int, model: Model) -> GradientProbe:
+    """The probe of ``training.probe_every``, if its gradients fit into memory."""
+    probe = GradientProbe(_DRAWS, every, seed=seed)
+    weights = sum(p.numel() for p in model.parameters())
+    check_memory(
+        probe.bytes_needed(weights), f"probes of {weights:,} weights",
+        "leave out training.probe_every",
+    )  # fmt: skip
+    return probe
 
 
 # -- as JSON ------------------------------------------------------------------------------------

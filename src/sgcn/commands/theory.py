@@ -65,27 +65,28 @@ def run(args: argparse.Namespace) -> None:
     first, graph, model, why = _opened(configs[0], args.trained)
     if model is not None:
         appendix.check_room(model, graph, args.draws)
-    seed = first.training.seed
-    rows = theory.some_rows(graph, first.training.batch_size, seed)
+    seed = first.training.loop.seed
+    rows = theory.some_rows(graph, first.training.loop.batch_size, seed)
     results: list[dict[str, Any]] = []
     for config in configs:
         found = theory.propagation_error(
-            graph, config.sampler, rows, draws=args.draws, seed=seed, depth=config.model.layers
+            graph, config.training.sampler, rows,
+            draws=args.draws, seed=seed, depth=config.training.model.layers,
         )
         if not results:
             print(f"{'sampler':<10}{'E|M - Pbar|^2':>22}{'formula':>10}{'|Pbar - P|^2':>24}"
                   f"{'formula':>10}{'rows':>9}")  # fmt: skip
-        print(_row(config.sampler.name, found), flush=True)
-        results.append({"sampler": config.sampler.name, **found.as_dict(), "bounds": None})
+        print(_row(config.training.sampler.name, found), flush=True)
+        results.append({"sampler": config.training.sampler.name, **found.as_dict(), "bounds": None})
     if model is not None:
         for config, asked, result in zip(configs, options, results, strict=True):
             try:
-                report = appendix.measure(model, graph, config.sampler, asked)
+                report = appendix.measure(model, graph, config.training.sampler, asked)
             except appendix.BeyondNumbersError as error:  # the distances stand all the same
                 why = str(error)
                 continue
             result["bounds"] = report.as_dict()
-            print("\n" + "\n".join(_lines(config.sampler.name, report)), flush=True)
+            print("\n" + "\n".join(_lines(config.training.sampler.name, report)), flush=True)
     if why is not None:
         print(f"\nno bounds: {why}")
     if args.out is not None:
@@ -99,7 +100,7 @@ def _configs(args: argparse.Namespace) -> list[Config]:
     configs = []
     for sampler in [None] if args.sampler is None else args.sampler.split(","):
         one = copy.copy(args)
-        one.sampler, one.estimator, one.epochs = sampler, None, None
+        one.sampler = sampler
         values = train.values_of(one)
         estimator = values.setdefault("estimator", {})
         if isinstance(estimator, dict):  # else `make_config` says what is wrong
@@ -110,8 +111,6 @@ def _configs(args: argparse.Namespace) -> list[Config]:
 
 def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model | None, str | None]:
     """The graph and the model; without a model, why the bounds do not speak of it."""
-    from dataclasses import asdict
-
     from sgcn.analysis.network import refusal
     from sgcn.data.source import open_data
     from sgcn.runs import directory as runs
@@ -119,7 +118,7 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
     try:
         config, graph, model = runs.prepare(config)
     except SgcnError as error:  # the distances of M and P need neither features nor a model
-        return config, open_data(config.data, **asdict(config.graph)), None, str(error)
+        return config, open_data(config.data, **config.training.graph.values()), None, str(error)
     if trained is not None:
         weights = runs.open_run(trained)[2].state_dict()
         try:
@@ -136,11 +135,11 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
 def _options(args: argparse.Namespace, config: Config) -> BoundOptions:
     from sgcn.analysis.appendix import BoundOptions
 
-    training, estimator = config.training, config.estimator
+    options, estimator = config.training.loop, config.training.estimator
     return BoundOptions(
-        batch_size=training.batch_size, draws=args.draws, seed=training.seed, gap=estimator.gap,
-        alpha=estimator.alpha, beta=estimator.beta, rate=config.optimizer.lr, steps=args.steps,
-        error=args.error,
+        batch_size=options.batch_size, draws=args.draws, seed=options.seed, gap=estimator.gap,
+        alpha=estimator.alpha, beta=estimator.beta, rate=config.training.optimizer.lr,
+        steps=args.steps, error=args.error,
     )  # fmt: skip
 
 

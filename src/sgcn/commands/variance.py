@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
     for sampler in [None] if args.sampler is None else args.sampler.split(","):
         for estimator in args.estimators.split(","):
             one = copy.copy(args)
-            one.sampler, one.estimator, one.epochs = sampler, estimator, None
+            one.sampler, one.estimator = sampler, estimator
             configs.append(make_config(train.values_of(one)))
     if args.out is not None:
         check_target("--out", args.out, (".json",))
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
         results.append(result)
     if args.out is not None:
         facts = {"data": configs[0].data, "steps": args.steps, "probes": args.probes,
-                 "every": args.every, "seed": configs[0].training.seed}  # fmt: skip
+                 "every": args.every, "seed": configs[0].training.loop.seed}  # fmt: skip
         write_text(args.out, to_json(facts | {"results": results}, indent=1) + "\n")
     if args.picture is not None:
         picture.draw(results, args.picture)

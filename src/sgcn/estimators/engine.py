@@ -74,7 +74,7 @@ class Outcome:
     gradient: Gradient
     loss: float
     snapshot: bool
-    drift: float = 1.0  # the largest growth of a table's norm since the snapshot
+    norm_growth: float = 1.0  # the largest growth of a table's norm since the snapshot
     scored: Tensor | None = None  # logits of the engine's scored nodes, after an exact snapshot
     transfer: float = 0.0  # seconds spent on reading rows
 

@@ -93,7 +93,7 @@ def _job(case: Case, seed: int, kind: str, plan: Plan, out: Path, prints: dict[s
 
 def _sections(values: dict[str, Any]) -> dict[str, Any]:
     """All options, as JSON has them; the graph is known by its content."""
-    found: dict[str, Any] = json.loads(json.dumps(make_config(values).sections()))
+    found: dict[str, Any] = json.loads(json.dumps(make_config(values).training.tables()))
     return found
 
 

@@ -53,6 +53,6 @@ def snapshot_sampling(config: Config) -> float:
 def _engine(config: Config) -> Engine:
     config, graph, model = prepare(config)
     return Engine(
-        config.estimator, model, graph, Task.of(graph), train_nodes(graph), config.sampler,
-        seed=config.training.seed, scored=split_nodes(graph, 1),
+        config.training.estimator, model, graph, Task.of(graph), train_nodes(graph),
+        config.training.sampler, seed=config.training.loop.seed, scored=split_nodes(graph, 1),
     )  # fmt: skip

@@ -22,7 +22,7 @@ CURVES = {
     "validation_loss": False,
     "gradient_norm": True,
     "gradient_error": False,
-    "drift": False,
+    "norm_growth": False,
 }
 #: The parts of a run's seconds, in the order in which a step meets them.
 PARTS = ("sampling", "transfer", "compute", "snapshot", "evaluation")
@@ -115,7 +115,8 @@ class Recording:
         kind = event.get("event")
         found: dict[str, Any] = {}
         if kind == "step":
-            found |= {name: event.get(name) for name in ("loss", "gradient_norm", "drift")}
+            names = ("loss", "gradient_norm", "norm_growth")
+            found |= {name: event.get(name) for name in names}
             self._count(event, step, seconds)
         elif kind == "score":
             score, took = event.get("validation"), _number(event.get("evaluation"))
