@@ -22,10 +22,11 @@ test: lint
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m slow
 
-## make lint       ruff and mypy --strict
+## make lint       ruff, mypy --strict, and the direction of imports
 lint: $(STAMP)
 	$(BIN)/ruff check src tests docs benchmarks
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 ## make train      set up, train four ways on a real graph in the box and compare them
 train: $(STAMP)
@@ -41,5 +42,5 @@ pictures: $(STAMP)
 
 ## make clean      remove everything that the other targets made
 clean:
-	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from sgcn.compute.exact import predict
 from sgcn.data.source import open_data
-from sgcn.errors import SgcnError
+from sgcn.errors import TrainingDiverged
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.estimators.engine import Engine
 from sgcn.graph import Graph
@@ -134,7 +134,7 @@ def main() -> None:
         for case in tqdm([case for case in wanted if case not in done], disable=None):
             try:
                 found = run(graph, *case[1:], args.steps, args.every, args.head)
-            except SgcnError as error:
+            except TrainingDiverged as error:
                 found = {"failed": str(error)}
             lines.append(dict(zip(names, case, strict=True)) | found)
             with args.out.open("a") as file:

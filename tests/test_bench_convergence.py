@@ -17,7 +17,8 @@ from sgcn.errors import SgcnError
 from sgcn.rows import Features
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
-from sgcn.training.events import Memory, StepEvent
+from sgcn.training.events import StepEvent
+from sgcn.training.sinks import Memory
 
 PYG = pytest.mark.skipif(
     find_spec("torch_geometric") is None, reason="torch_geometric is not installed"

@@ -14,7 +14,6 @@ import torch
 
 from sgcn import cli
 from sgcn.bench import scale, startup
-from sgcn.training.optimizers import light
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -91,47 +90,11 @@ def test_startup_table():
 # -- a quick start --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD, torch.optim.RMSprop])
-def test_light_optimisers_do_the_same(kind):
-    weights = [torch.nn.Parameter(torch.linspace(-1, 1, 7)) for _ in range(2)]
-    optimizers = [made([w], lr=0.1) for made, w in zip((kind, light(kind)), weights, strict=True)]
-    for step in range(5):
-        for weight, optimizer in zip(weights, optimizers, strict=True):
-            weight.grad = (weight.detach() ** 3 + step).clone()
-            optimizer.step()
-    assert torch.equal(*weights)
-    assert torch.equal(weights[0], weights[1])
-    optimizers[0].load_state_dict(optimizers[1].state_dict())
-
-
 def python(code: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code], env=os.environ | more, capture_output=True, text=True,
         check=True,
     )  # fmt: skip
-
-
-def test_light_optimisers_leave_the_compiler_alone():
-    made = python(
-        "import sys, torch\n"
-        "from sgcn.training.optimizers import light\n"
-        "w = torch.nn.Parameter(torch.ones(3)); w.grad = torch.ones(3)\n"
-        "o = light(torch.optim.Adam)([w], lr=0.1); o.step(); o.load_state_dict(o.state_dict())\n"
-        "print('torch._dynamo' in sys.modules)"
-    )
-    assert made.stdout.strip() == "False"
-
-
-def test_compiling_is_told_once(tmp_path):
-    code = (
-        "from sgcn import compiling; compiling.loud = True\n"
-        "import numpy as np\n"
-        "from sgcn.kernels.random import permutation, uniforms\n"
-        "permutation(5, np.uint64(3)), uniforms(5, np.uint64(3))"
-    )
-    first, second = (python(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))
-    assert first.count("compiling kernels") == 1
-    assert second == ""
 
 
 # -- files of benchmarks --------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sgcn.errors import SgcnError
+from sgcn.version import __version__
 
 if TYPE_CHECKING:
     from sgcn.block import Batch, Block
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from sgcn.sources import Loader
     from sgcn.training.loop import fit
 
-__version__ = "0.1.0"
 __all__ = [
     "ESTIMATORS",
     "SAMPLERS",
@@ -31,6 +31,7 @@ __all__ = [
     "NodeSet",
     "Sampler",
     "SgcnError",
+    "__version__",
     "fit",
     "make_estimator",
     "make_model",

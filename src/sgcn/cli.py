@@ -1,4 +1,4 @@
-"""The command line: a table of commands, and one place where errors become words.
+"""The command line: a table of commands, and the one function where errors become messages.
 
 Each command is a module of `sgcn.commands`; a new one is a file there and a line in `COMMANDS`.
 Exit codes: 0 done, 2 bad input (one sentence on stderr), 130 interrupted.
@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from sgcn import __version__, compiling
+from sgcn.commands import startup
 from sgcn.errors import SgcnError
+from sgcn.version import __version__
 
 #: What the user types, and the module of `sgcn.commands` behind it.
 COMMANDS = {
@@ -43,6 +44,8 @@ COMMANDS = {
     "bench scale": "bench_scale",
     "bench startup": "bench_startup",
 }
+#: Commands that call no kernel: they need not wait for numba.
+WITHOUT_KERNELS = ("report", "data download")
 #: The first word of commands of two words.
 GROUPS = {
     "data": "Look at graphs, bring your own, and change or hand on what is in them.",
@@ -60,7 +63,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; ``args.run`` is the command's function."""
+    """The parser of all commands; ``args.run`` is the command's function."""
     root = _parser(argparse.ArgumentParser, "sgcn", _DESCRIPTION, _EXAMPLES)
     root.add_argument("--version", action="version", version=f"sgcn {__version__}")
     commands = {"": _subcommands(root)}
@@ -73,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
         summary, _, examples = (module.__doc__ or "").partition("\n")
         made = _parser(commands[group].add_parser, word, summary, examples.strip(), help=summary)
         module.arguments(made)
-        made.set_defaults(run=module.run)
+        made.set_defaults(run=module.run, command=name)
     return root
 
 
@@ -100,11 +103,12 @@ def _subcommands(of: argparse.ArgumentParser) -> Any:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. (argparse itself exits, with 2 for what it cannot read.)"""
-    # torch's and numba's threads take turns; one that spins while it waits costs the other a core.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    compiling.loud = True
+    startup.wait_passively()
     try:
         args = parser().parse_args(argv)
+        if args.command not in WITHOUT_KERNELS:
+            startup.skip_scipy_blas()
+            startup.announce_compiling()
         args.run(args)
         sys.stdout.flush()
     except SgcnError as error:

@@ -1,4 +1,4 @@
-"""Errors that users are meant to read."""
+"""Errors that users are meant to read; those that code must tell apart have a type."""
 
 from __future__ import annotations
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from sgcn.errors import SgcnError
 
 
 @contextmanager
@@ -37,6 +39,18 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
+
+
+def check_target(option: str, path: Path, endings: Sequence[str]) -> None:
+    """Make sure that ``option`` names a file that can be written, before any work is done."""
+    folder = path.absolute().parent
+    if path.suffix not in endings or path.is_dir() or not folder.is_dir():
+        raise SgcnError(
+            f"{option} is '{path}', expected a file {' or '.join(endings)} in a directory that "
+            "exists"
+        )
+    if not os.access(folder, os.W_OK):
+        raise SgcnError(f"{option} is '{path}', expected a directory where files can be written")
 
 
 def _umask() -> int:

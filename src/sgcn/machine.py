@@ -31,7 +31,8 @@ def resident_memory() -> int:
 
 def peak_memory() -> int:
     """The most bytes of this process that were in memory at one time."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    found = _kilobytes(_STATUS, "VmHWM")  # getrusage also counts what was there before exec
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if found is None else found) * 1024
 
 
 def check_memory(needed: int, what: str, remedy: str) -> None:

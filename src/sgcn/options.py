@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any, Self
-
-import numpy as np
 
 from sgcn.errors import SgcnError
 
@@ -17,10 +16,15 @@ Check = Callable[[Any], bool]
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What a value must be: a test, and the words for it."""
+    """What a value must be: a test, and the words for it; and the names, where it is a name."""
 
-    words: str
+    said: str | Callable[[], str]
     test: Check
+    names: Callable[[], Collection[str]] = tuple
+
+    @property
+    def words(self) -> str:
+        return self.said if isinstance(self.said, str) else self.said()
 
 
 def integer(least: int = 1) -> Rule:
@@ -42,7 +46,16 @@ def flag() -> Rule:
 
 
 def one_of(*names: str) -> Rule:
-    return Rule("one of " + ", ".join(names), lambda v: isinstance(v, str) and v in names)
+    return name_in(lambda: names)
+
+
+def name_in(names: Callable[[], Collection[str]]) -> Rule:
+    """One of names that are asked for when they are needed: a registry may be slow to import."""
+    return Rule(
+        lambda: "one of " + ", ".join(names()),
+        lambda v: isinstance(v, str) and v in names(),
+        names,
+    )
 
 
 def per_layer() -> Rule:
@@ -61,20 +74,22 @@ def share() -> Rule:
 
 
 def optional(rule: Rule) -> Rule:
-    return Rule(f"{rule.words}, or none", lambda v: v is None or rule.test(v))
+    return Rule(
+        lambda: f"{rule.words}, or none", lambda v: v is None or rule.test(v), rule.names
+    )
 
 
 def is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def option(default: Any, rule: Rule, help: str) -> Any:
-    """A dataclass field that knows its rule and its help text."""
-    return dataclasses.field(default=default, metadata={"rule": rule, "help": help})
+def option(default: Any, rule: Rule, help: str, *, flag: str | None = None) -> Any:
+    """A dataclass field with its rule and its help text; ``flag`` if the command line has one."""
+    return dataclasses.field(default=default, metadata={"rule": rule, "help": help, "flag": flag})
 
 
 def choice(registry: Mapping[str, type[Options]], default: str, help: str) -> Any:
@@ -83,9 +98,8 @@ def choice(registry: Mapping[str, type[Options]], default: str, help: str) -> An
     In flat tables (TOML, ``--set``, keywords) the field's key holds the name, and the options
     of the chosen kind stand beside it: ``restart = "norm"``, ``alpha = 1.2``.
     """
-    words = one_of(*registry).words
     kinds = tuple(registry.values())
-    rule = Rule(words, lambda v: isinstance(v, kinds))
+    rule = Rule(one_of(*registry).words, lambda v: isinstance(v, kinds), lambda: tuple(registry))
     metadata = {"rule": rule, "help": help, "registry": registry}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -111,10 +125,13 @@ class Options:
             elif registry is not None and isinstance(value, str) and value in registry:
                 value = registry[value]()
                 object.__setattr__(self, field.name, value)
+            elif value == "none" and rule.test(None) and not rule.test(value):  # TOML has no null
+                value = None
+                object.__setattr__(self, field.name, value)
             if not rule.test(value):
+                close = nearest(value, rule.names()) if isinstance(value, str) else ""
                 raise SgcnError(
-                    f"{self.title()}: {field.name} is {value!r}, expected {rule.words}"
-                    f"{nearest(value, registry) if registry and isinstance(value, str) else ''}"
+                    f"{self.title()}: {field.name} is {value!r}, expected {rule.words}{close}"
                 )
 
     @classmethod
@@ -187,11 +204,34 @@ class Options:
             for f in dataclasses.fields(cls)
         ]
 
+    @classmethod
+    def listed(cls) -> list[tuple[str, Any, str, str]]:
+        """The keys of its flat table: `described`, with parts and all that can be chosen."""
+        found = []
+        rows = {row[0]: row for row in cls.described()}
+        for field in dataclasses.fields(cls):
+            if "part" in field.metadata:
+                found += field.metadata["part"].listed()
+                continue
+            found += [rows[field.name]] if field.name in rows else []
+            for name, kind in field.metadata.get("registry", {}).items():
+                found += [
+                    (key, default, words, f"{field.name} = {name}: {help}")
+                    for key, default, words, help in kind.listed()
+                ]
+        return found
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` when some known name is close, else nothing."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def check(name: str, value: Any, rule: Rule) -> None:
+    """Refuse a ``value`` that breaks the ``rule``; ``name`` is what the user calls it."""
+    if not rule.test(value):
+        raise SgcnError(f"{name} is {value!r}, expected {rule.words}")
 
 
 def known_name(kind: str, name: str, known: Iterable[str]) -> str:

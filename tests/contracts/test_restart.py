@@ -13,7 +13,8 @@ from learning import adam, bits, drive, labelled, make_engine, small_model
 from sgcn import Key, NodeSet, fit
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
-from sgcn.training.events import Memory, StepEvent
+from sgcn.training.events import StepEvent
+from sgcn.training.sinks import Memory
 
 GRAPH = labelled()
 

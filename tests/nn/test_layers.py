@@ -25,7 +25,8 @@ from sgcn.compute.operators import BlockOperator, GraphOperator
 from sgcn.nn import ACTIVATIONS, Attention, GraphConv
 from sgcn.nn import layers as layers_module
 from sgcn.rows import Features
-from sgcn.training.events import EpochEvent, Memory
+from sgcn.training.events import EpochEvent
+from sgcn.training.sinks import Memory
 
 GRAPH = labelled()
 

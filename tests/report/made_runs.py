@@ -11,7 +11,8 @@ from typing import Any
 def step(number: int, **changed: Any) -> dict[str, Any]:
     """A step event that took 10 ms."""
     return {
-        "epoch": 0, "step": number, "loss": 1.0 / (number + 1), "gradient_norm": 0.5, "drift": 1.0,
+        "epoch": 0, "step": number, "loss": 1.0 / (number + 1), "gradient_norm": 0.5,
+        "norm_growth": 1.0,
         "snapshot": number % 10 == 0, "restart": False, "seconds": 0.01 * (number + 1),
         "sampling": 0.001, "transfer": 0.002, "compute": 0.006, "event": "step",
     } | changed  # fmt: skip

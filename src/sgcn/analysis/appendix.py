@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,19 +23,19 @@ from sgcn.analysis import bounds
 from sgcn.analysis.bounds import Constants, Distances, Norms, Theorem
 from sgcn.analysis.moments import Mean, Split
 from sgcn.analysis.network import Input, Matrix, Network, matrix_of, refusal, steepest
-from sgcn.analysis.probe import GradientProbe
-from sgcn.analysis.theory import Entries, Float64, check_draws, formula
-from sgcn.block import Batch, Block, Int32
+from sgcn.analysis.probe import GradientProbe, fresh_seeds
+from sgcn.analysis.theory import DRAWS, Entries, Float64, formula
+from sgcn.block import Batch, Block
 from sgcn.errors import SgcnError
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
 from sgcn.estimators.large_batch import suggest_large_batch
 from sgcn.graph import Graph, is_sparse
-from sgcn.kernels.random import permutation
 from sgcn.machine import check_memory
 from sgcn.nn import Model
+from sgcn.options import Options, Rule, integer, option, real
 from sgcn.rng import Key, Stream, check_seed
-from sgcn.samplers import NodeSet, Sampler
+from sgcn.samplers import Sampler
 from sgcn.samplers.exact import Exact
 from sgcn.task import Task, train_nodes
 
@@ -118,39 +118,43 @@ class Report:
         }
 
 
-def measure(
-    model: Model,
-    graph: Graph,
-    sampler: Sampler,
-    *,
-    batch_size: int = 512,
-    draws: int = 200,
-    seed: int = 0,
-    gap: int = 10,
-    alpha: float = 1.1,
-    beta: float = 1.1,
-    rate: float = 0.01,
-    steps: int = 1000,
-    error: float = 0.1,
-) -> Report:
-    """Bounds and measurements at the weights of ``model``, which stays as it is.
+@dataclass(frozen=True)
+class BoundOptions(Options):
+    """What the bounds are asked for.
 
-    ``gap``, ``alpha`` and ``beta`` are SGCN+'s and SGCN++'s; ``rate`` is that of the plain steps
-    they are measured on. ``steps`` is T of the theorems, ``error`` that of a wanted snapshot.
+    ``gap``, ``alpha`` and ``beta`` are those of SGCN+ and SGCN++, which are measured on plain steps
+    of the learning ``rate``.
     """
+
+    batch_size: int = option(512, integer(), "seeds of a batch")
+    draws: int = option(200, DRAWS, "samples to draw")
+    seed: int = option(0, integer(0), "of the draws")
+    gap: int = option(10, integer(), "steps between snapshots K")
+    alpha: float = option(1.1, real(1.0), "growth of H that calls a restart")
+    beta: float = option(1.1, real(1.0), "growth of D that calls a restart")
+    rate: float = option(0.01, real(0.0, open_=True), "learning rate of the steps")
+    steps: int = option(1000, integer(), "T of the theorems")
+    error: float = option(
+        0.1,
+        Rule("a number > 0", lambda v: real(0.0, open_=True).test(v) and math.isfinite(v)),
+        "relative error that a large-batch snapshot may have",
+    )
+
+
+def measure(model: Model, graph: Graph, sampler: Sampler, options: BoundOptions) -> Report:
+    """Bounds and measurements at the weights of ``model``, which stays as it is."""
     why = refusal(model)
     if why is not None:
         raise SgcnError(why)
-    check_draws(draws)
-    check_wishes(steps, error)
-    setting = _Setting(model, graph, sampler, batch_size, check_seed(seed))
-    found = _Draws(setting, draws)
-    for draw in tqdm(range(draws), desc=sampler.name, leave=False, disable=None):
+    setting = _Setting(model, graph, sampler, options)
+    found = _Draws(setting, options.draws)
+    for draw in tqdm(range(options.draws), desc=sampler.name, leave=False, disable=None):
         found.add(draw)
-    walks = {name: _walk(setting, name, gap, alpha, beta, rate) for name in ("sgcn+", "sgcn++")}
+    walks = {name: _walk(setting, name) for name in ("sgcn+", "sgcn++")}
     norms = found.norms()
-    norms = bounds.with_weights(norms, max(walk.weight_norm for walk in walks.values()))
-    return _report(setting, found, walks, norms, gap, alpha, beta, rate, steps, error)
+    largest = max(walk.weight_norm for walk in walks.values())
+    norms = replace(norms, B_W=max(norms.B_W, largest))
+    return _report(setting, found, walks, norms)
 
 
 def check_room(model: Model, graph: Graph, draws: int) -> None:
@@ -169,21 +173,15 @@ class BeyondNumbersError(SgcnError):
     """The bounds are larger than any float64."""
 
 
-def check_wishes(steps: int, error: float) -> None:
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise SgcnError(f"steps is {steps!r}, expected a whole number >= 1")
-    if not (isinstance(error, (int, float)) and 0.0 < error < math.inf):
-        raise SgcnError(f"error is {error!r}, expected a number > 0")
-
-
 class _Setting:
     """The graph's matrix, features and loss in float64, and the exact gradient."""
 
     def __init__(
-        self, model: Model, graph: Graph, sampler: Sampler, batch_size: int, seed: int
+        self, model: Model, graph: Graph, sampler: Sampler, options: BoundOptions
     ) -> None:
-        self.model, self.graph, self.sampler, self.seed = model, graph, sampler, seed
-        self.task, self.train, self.batch_size = Task.of(graph), train_nodes(graph), batch_size
+        self.model, self.graph, self.sampler, self.options = model, graph, sampler, options
+        self.seed = check_seed(options.seed)
+        self.task, self.train = Task.of(graph), train_nodes(graph)
         rows = np.arange(len(graph), dtype=np.int32)
         self.entries = Entries.of(graph, rows)
         self.P = self.matrix(self.entries.value)
@@ -196,7 +194,7 @@ class _Setting:
         self.exact = self.gradients(self.network)
 
     def matrix(self, values: Float64) -> Matrix:
-        """The N x N matrix with these values in the places of P."""
+        """The N x N matrix with these values where P has its entries."""
         n = len(self.graph)
         return csr_matrix((values, (self.entries.row, self.entries.col)), (n, n))
 
@@ -207,16 +205,14 @@ class _Setting:
             zs = network.forward(matrices, self.x)
         train = torch.from_numpy(self.train).long()
         mean = torch.full((len(train),), 1.0 / len(train), dtype=torch.float64)
-        loss, top = network.top(network.outputs(zs)[-1], train, train, mean)
-        gs, ds = network.backward(matrices, self.x, zs, top)
+        loss, d = network.loss_gradient(network.outputs(zs)[-1], train, train, mean)
+        gs, ds = network.backward(matrices, self.x, zs, d)
         return _Exact(loss, zs, gs, ds)
 
     def draw(self, key: Key) -> Batch:
         """A batch as training draws it."""
-        seeds: NodeSet | Int32 = NodeSet(self.train, len(self.graph))
-        if not self.sampler.draws_nodes:
-            order = permutation(len(self.train), key.stream(Stream.BOUND_SEEDS))
-            seeds = self.train[order[: self.batch_size]]
+        size = self.options.batch_size
+        seeds = fresh_seeds(self.sampler, self.train, len(self.graph), size, key)
         return self.sampler.sample(self.graph, seeds, key, self.model.depth)
 
 
@@ -245,7 +241,6 @@ class _Draws:
         weights = sum(w.numel() for w in setting.network.weights)
         self.errors = np.empty((draws, weights))
         self.total = np.zeros((depth, entries))
-        self.squares = np.zeros((depth, entries))
         self.kept = np.zeros((depth, len(setting.graph)))
         self.far, self.absent = np.zeros(depth), np.zeros(depth)
         self.batch, self.loss_factor = 0.0, 1.0
@@ -271,8 +266,8 @@ class _Draws:
         zs = network.forward(matrices, x)
         hs = network.outputs(zs)
         nodes = torch.from_numpy(batch.nodes).long()
-        _, top = network.top(hs[-1], nodes, torch.arange(len(nodes)), w)
-        gs, ds = network.backward(matrices, x, zs, top)
+        _, d = network.loss_gradient(hs[-1], nodes, torch.arange(len(nodes)), w)
+        gs, ds = network.backward(matrices, x, zs, d)
         self.errors[draw] = _flat(gs) - _flat(setting.exact.gs)
         self.h_norm = max(self.h_norm, *(float(h.norm()) for h in hs))
         self.d_norm = max(self.d_norm, *(float(d.norm()) for d in ds))
@@ -283,10 +278,9 @@ class _Draws:
     def _add_block(self, level: int, block: Block) -> None:
         entries = self.setting.entries
         row = np.repeat(block.dst, np.diff(block.indptr)).astype(np.int64)
-        at = entries.places(row, block.src[block.indices].astype(np.int64))
+        at = entries.index_of(row, block.src[block.indices].astype(np.int64))
         m, p = block.weights.astype(np.float64), entries.value[at]
         self.total[level][at] += m
-        self.squares[level][at] += m * m
         self.kept[level][block.dst] += 1
         rows = float(self.setting.row_squares[block.dst].sum())
         self.far[level] += float(((m - p) ** 2 - p * p).sum()) + rows
@@ -294,7 +288,7 @@ class _Draws:
         self.matrix_norm = max(self.matrix_norm, float(np.linalg.norm(m)))
 
     def means(self) -> list[Float64]:
-        """Pbar of each layer, in the places of P.
+        """Pbar of each layer, as values of the entries of P.
 
         P itself where the sampler is known to be unbiased; else the mean of the draws that met a
         row, and P in rows that none has met.
@@ -351,10 +345,10 @@ class _Draws:
         sizes = [w.numel() for w in network.weights]
 
         def gradient(flat: Tensor) -> Tensor:
-            moved = copy.copy(network)
+            there = copy.copy(network)
             parts = torch.split(flat, sizes)
-            moved.weights = [part.view(s) for part, s in zip(parts, shapes, strict=True)]
-            return _tensor(setting.gradients(moved).gs)
+            there.weights = [part.view(s) for part, s in zip(parts, shapes, strict=True)]
+            return _tensor(setting.gradients(there).gs)
 
         smallest = min(float(w.norm()) for w in network.weights)
         return steepest(gradient, _tensor(network.weights), smallest)
@@ -368,7 +362,7 @@ def _unbiased(graph: Graph, sampler: Sampler, depth: int) -> bool:
     return getattr(sampler, "weighting", "unbiased") == "unbiased"
 
 
-# -- SGCN+ and SGCN++ on their way ----------------------------------------------------------------
+# -- SGCN+ and SGCN++ over some steps -------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -376,27 +370,28 @@ class _Walk:
     """K plain steps from a snapshot on."""
 
     weight_norm: float
-    move: float  # the largest |step|
+    longest_step: float
     #: The largest of its steps. SGCN+: |G^ - G|^2, G^ the exact gradient through the tables.
     #: SGCN++: E|G~ - G|^2.
     error: Mean
 
 
-def _walk(setting: _Setting, name: str, gap: int, alpha: float, beta: float, rate: float) -> _Walk:
-    model = copy.deepcopy(setting.model)
+def _walk(setting: _Setting, name: str) -> _Walk:
+    model, options = copy.deepcopy(setting.model), setting.options
     doubly = name == "sgcn++"
     estimator = make_estimator(
-        name, gap=max(gap, 2), alpha=alpha, beta=beta, restart="norm", layer_gradients=doubly
-    )
+        name, gap=max(options.gap, 2), alpha=options.alpha, beta=options.beta, restart="norm",
+        layer_gradients=doubly,
+    )  # fmt: skip
     # All nodes are scored, so that the tables have all rows.
     engine = Engine(
         estimator, model, setting.graph, setting.task, setting.train, setting.sampler,
         seed=setting.seed, scored=np.arange(len(setting.graph), dtype=np.int32),
     )  # fmt: skip
     stream = int(Key(setting.seed).stream(Stream.BOUND_WALK)) >> 1
-    exact, move, errors = setting.exact, 0.0, [Mean(math.nan, math.nan)]
+    exact, longest, errors = setting.exact, 0.0, [Mean(math.nan, math.nan)]
     weight_norm = setting.network.weight_norm
-    for step in tqdm(range(gap), desc=name, leave=False, disable=None):
+    for step in tqdm(range(options.gap), desc=name, leave=False, disable=None):
         key = Key(stream, step)
         if step > 0 and doubly:
             errors.append(_sampled_error(setting, engine, step, exact))
@@ -404,18 +399,18 @@ def _walk(setting: _Setting, name: str, gap: int, alpha: float, beta: float, rat
         if outcome is None:  # a restart: the paper's recursion ends here
             break
         engine.remember(outcome)
-        move = max(move, _descend(model, outcome.gradient, rate))
+        longest = max(longest, _descend(model, outcome.gradient, options.rate))
         engine.commit(outcome)
         if step > 0 and not doubly:
             errors.append(Mean(_error_through_tables(setting, engine, exact), math.nan))
         network = Network(model, setting.task)
         weight_norm = max(weight_norm, network.weight_norm)
         exact = setting.gradients(network)
-    return _Walk(weight_norm, move, max(errors[1:] or errors, key=lambda error: error.value))
+    return _Walk(weight_norm, longest, max(errors[1:] or errors, key=lambda error: error.value))
 
 
 def _descend(model: Model, gradient: dict[str, Tensor], rate: float) -> float:
-    """A plain step of the graph layers, and its length. The head is part of the loss: it rests."""
+    """A plain step of the graph layers, and its length. The head, part of the loss, stays."""
     square = 0.0
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -435,7 +430,7 @@ def _error_through_tables(setting: _Setting, engine: Engine, exact: _Exact) -> f
 def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: _Exact) -> Mean:
     """E|G~ - G|^2 over the graph layers, from the probe's figures, which are over |G|^2."""
     probe = GradientProbe(_PROBES, seed=setting.seed)
-    layers = probe.measure(engine, setting.batch_size, step).layers
+    layers = probe.measure(engine, setting.options.batch_size, step).layers
     parts = [
         (size * layer.gradient.mse.value, size * layer.gradient.mse.error)
         for size, layer in zip((float(g.square().sum()) for g in exact.gs), layers, strict=False)
@@ -447,15 +442,12 @@ def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: _Exact) 
 # -- all together -------------------------------------------------------------------------------
 
 
-def _report(
-    setting: _Setting, found: _Draws, walks: dict[str, _Walk], n: Norms, gap: int, alpha: float,
-    beta: float, rate: float, steps: int, error: float,
-) -> Report:  # fmt: skip
-    c, means = Constants.of(n), found.means()
+def _report(setting: _Setting, found: _Draws, walks: dict[str, _Walk], n: Norms) -> Report:
+    c, means, options = Constants.of(n), found.means(), setting.options
     s = found.distances(means)
     noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
-    plus = bounds.delta_plus(n, s, gap, alpha)
-    plus_plus = bounds.delta_plus_plus(n, s, gap, alpha, beta)
+    plus = bounds.delta_plus(n, s, options.gap, options.alpha)
+    plus_plus = bounds.delta_plus_plus(n, s, options.gap, options.alpha, options.beta)
     deltas = {
         "Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus,
     }  # fmt: skip
@@ -491,21 +483,21 @@ def _report(
         Line(
             "eta^2 Delta_b+'",
             "SGCN+: |G^ - G|^2",
-            rate * rate * plus,
+            options.rate * options.rate * plus,
             walk.error.value,
         ),
         Line(
             "eta^2 Delta++' |G~|^2",
             "SGCN++: E|G~ - G|^2",
-            second.move * second.move * plus_plus,
+            second.longest_step * second.longest_step * plus_plus,
             *_pair(second.error),
         ),
     ]
-    size = suggest_large_batch(setting.model, setting.graph, error, seed=setting.seed)
+    size = suggest_large_batch(setting.model, setting.graph, options.error, seed=setting.seed)
     return Report(
         n, c, s, lines, deltas,
-        bounds.theorems(c, steps, setting.exact.loss, noise, of_mean, plus, plus_plus),
-        steps, size, len(setting.train), error, _snapshot_error(setting, size),
+        bounds.theorems(c, options.steps, setting.exact.loss, noise, of_mean, plus, plus_plus),
+        options.steps, size, len(setting.train), options.error, _snapshot_error(setting, size),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ added: the triangle inequality, never larger.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 #: C_sigma and L_sigma of the smooth activations. relu has no L_sigma: its slope jumps.
 SMOOTH: dict[str, tuple[float, float]] = {
@@ -39,7 +39,7 @@ class Norms:
 
 @dataclass(frozen=True)
 class Constants:
-    """Lipschitz constants and sizes of a layer and of the whole network."""
+    """Lipschitz constants and sizes of a layer and of the network."""
 
     B_H: float
     B_D: float
@@ -91,7 +91,7 @@ class Distances:
         """Root of E|M - P|^2 over the rows kept."""
         return math.sqrt(self.noise[level] + self.bias[level])
 
-    def whole(self, level: int) -> float:
+    def all_rows(self, level: int) -> float:
         """Root of E|M - P|^2 over all rows."""
         return math.sqrt(self.noise[level] + self.bias[level] + self.absent[level])
 
@@ -99,7 +99,7 @@ class Distances:
 def delta_n(n: Norms, s: Distances) -> float:
     """E|G~ - Gbar|^2, and so the variance of SGCN's gradient (lemma:upper-bound-sgcn-vars).
 
-    The lemma leaves out that a batch weighs its nodes by 1 / B and no others: ``top``.
+    The lemma leaves out that a batch weighs its nodes by 1 / B and no others: ``of_loss``.
     """
     c = Constants.of(n)
     layers = range(n.depth)
@@ -107,7 +107,7 @@ def delta_n(n: Norms, s: Distances) -> float:
         n,
         c,
         [n.B_W * c.B_H * math.sqrt(m) for m in s.noise],
-        top=n.C_loss * math.sqrt(s.batch),
+        of_loss=n.C_loss * math.sqrt(s.batch),
         by_h=[c.B_D * n.C_sigma * n.B_W * s.kept(level) for level in layers],
         by_w=[c.B_D * n.C_sigma * c.B_H * s.kept(level) for level in layers],
     )
@@ -131,7 +131,7 @@ def delta_plus(n: Norms, s: Distances, gap: int, alpha: float) -> float:
     unbiased sampler), and K^2 for K: the lemma needs every row refreshed at every step.
     """
     c = Constants.of(n, alpha)
-    forward = [s.whole(level) * a for level, a in enumerate(_moves(n, c))]
+    forward = [s.all_rows(level) * a for level, a in enumerate(_changes(n, c))]
     gradient = n.B_LA * c.B_H * c.B_D * n.C_sigma
     return gap * gap * n.depth * gradient * gradient * _squared_error(n, c, forward)
 
@@ -142,31 +142,31 @@ def delta_plus_plus(n: Norms, s: Distances, gap: int, alpha: float, beta: float)
     lemma:upper-bound-sgcn-plus-plus-mse; the theorem drops its factor |G~|^2. K^2 as above.
     """
     c = Constants.of(n, alpha, beta)
-    moves = _moves(n, c)
+    changes = _changes(n, c)
     by_h, by_w = [0.0] * n.depth, [0.0] * n.depth
-    d = n.L_loss * n.C_sigma * n.B_LA * moves[-1]  # how far D^(L+1) moves for each |step|
+    d = n.L_loss * n.C_sigma * n.B_LA * changes[-1]  # how much D^(L+1) changes for each |step|
     for level in reversed(range(n.depth)):
         last = level == n.depth - 1
-        far = s.kept(level) + n.B_LA * math.sqrt(s.batch) if last else s.whole(level)
-        h = n.C_sigma * n.B_LA * moves[level - 1] if level > 0 else 0.0
-        q = n.C_sigma * d + c.B_D * n.L_sigma * n.B_LA * moves[level]
+        far = s.kept(level) + n.B_LA * math.sqrt(s.batch) if last else s.all_rows(level)
+        h = n.C_sigma * n.B_LA * changes[level - 1] if level > 0 else 0.0
+        q = n.C_sigma * d + c.B_D * n.L_sigma * n.B_LA * changes[level]
         passed = n.B_W * q + c.B_D * n.C_sigma
         by_h[level] = far * passed
         by_w[level] = far * (h * c.B_D * n.C_sigma + c.B_H * q)
         d = n.B_LA * passed
-    forward = [s.whole(level) * a for level, a in enumerate(moves)]
+    forward = [s.all_rows(level) * a for level, a in enumerate(changes)]
     return gap * gap * _squared_error(n, c, forward, by_h=by_h, by_w=by_w)
 
 
-def _moves(n: Norms, c: Constants) -> list[float]:
-    """|H_t W_t - H_(t-1) W_(t-1)| of each layer for each |step|; features do not move.
+def _changes(n: Norms, c: Constants) -> list[float]:
+    """|H_t W_t - H_(t-1) W_(t-1)| of each layer for each |step|; features stay.
 
     The paper's induction (eq:upper-bound-sgcn-plus-bias-1-eq7) loses the factor of the layers.
     """
-    moves = [n.B_X]
+    changes = [n.B_X]
     for _ in range(n.depth - 1):
-        moves.append(c.B_H + n.B_W * n.C_sigma * n.B_LA * moves[-1])
-    return moves
+        changes.append(c.B_H + n.B_W * n.C_sigma * n.B_LA * changes[-1])
+    return changes
 
 
 def _squared_error(
@@ -174,7 +174,7 @@ def _squared_error(
     c: Constants,
     forward: list[float],
     *,
-    top: float = 0.0,
+    of_loss: float = 0.0,
     by_h: list[float] | None = None,
     by_w: list[float] | None = None,
 ) -> float:
@@ -189,7 +189,7 @@ def _squared_error(
     for own in forward:
         z.append(own + (n.B_LA * n.B_W * n.C_sigma * z[-1] if z else 0.0))
     h = [0.0] + [n.C_sigma * far for far in z]
-    d = n.L_loss * h[-1] + top
+    d = n.L_loss * h[-1] + of_loss
     total = 0.0
     for level in reversed(range(n.depth)):
         bent = n.B_LA * c.B_D * n.L_sigma * z[level]
@@ -204,11 +204,11 @@ def _squared_error(
 
 @dataclass(frozen=True)
 class Theorem:
-    """The learning rate that a theorem asks for, and the mean |gradient|^2 it promises for it."""
+    """The learning rate that a theorem asks for, and its bound on the mean |gradient|^2."""
 
     rate: float
-    promise: float
-    residual: float  # what is left of the promise after any number of steps
+    bound: float
+    residual: float  # what is left of the bound after any number of steps
 
 
 def theorems(
@@ -224,11 +224,6 @@ def theorems(
         Theorem(rate, common + rate * rate * plus, 0.0),
         Theorem(2.0 / slow, slow * loss / steps, 0.0),
     ]
-
-
-def with_weights(n: Norms, size: float) -> Norms:
-    """``n`` for weights of at most this ``size`` too."""
-    return replace(n, B_W=max(n.B_W, size))
 
 
 def power(base: float, exponent: int) -> float:

@@ -63,9 +63,9 @@ class Split:
         pairs = (others.sum() - 2.0 * others) / ((n - 1) * (n - 2)) if n > 2 else others * math.nan
         scale = 1.0 / size if size > 0 else math.nan
         return Split(
-            _jackknife(mse, left_out, scale),
-            _jackknife(bias2, pairs, scale),
-            _jackknife(mse - bias2, left_out - pairs, scale),
+            Mean(float(mse) * scale, jackknife(left_out) * scale),
+            Mean(float(bias2) * scale, jackknife(pairs) * scale),
+            Mean(float(mse - bias2) * scale, jackknife(left_out - pairs) * scale),
         )
 
     @staticmethod
@@ -87,7 +87,8 @@ def number(name: str, mean: Mean | None) -> dict[str, float | None]:
     }
 
 
-def _jackknife(value: float, left_out: Float64, scale: float) -> Mean:
-    n = len(left_out)
-    spread = float(np.square(left_out - left_out.mean()).sum())
-    return Mean(float(value) * scale, math.sqrt((n - 1) / n * spread) * scale)
+def jackknife(left_out: Sequence[float] | Float64) -> float:
+    """The standard error of an estimate, from its values with each draw in turn left out."""
+    each = np.asarray(left_out, np.float64)
+    n = len(each)
+    return math.sqrt((n - 1) / n * float(np.square(each - each.mean()).sum()))

@@ -51,7 +51,7 @@ def refusal(model: Model) -> str | None:
 
 
 class _Product(torch.autograd.Function):
-    """M h, differentiable as often as one likes."""
+    """M h, which can be differentiated any number of times."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, matrix: Matrix) -> Tensor:
@@ -109,7 +109,7 @@ class Network:
     # -- forward and back -----------------------------------------------------------------------
 
     def layer(self, level: int, matrix: Matrix, h: Input, w: Tensor | None = None) -> Tensor:
-        """Z = M (H W): the sparse product is as wide as the output, not as the features."""
+        """Z = M (H W): the sparse product has the columns of the output, not of the features."""
         return times(matrix, _product(h, self.weights[level] if w is None else w))
 
     def act(self, z: Tensor, level: int) -> Tensor:
@@ -132,13 +132,13 @@ class Network:
         """H^(1) .. H^(L)."""
         return [self.act(z, level) for level, z in enumerate(zs)]
 
-    def top(
-        self, h: Tensor, nodes: Tensor, places: Tensor, weights: Tensor
+    def loss_gradient(
+        self, h: Tensor, nodes: Tensor, rows: Tensor, weights: Tensor
     ) -> tuple[float, Tensor]:
-        """The loss, and D^(L+1): its gradient by H^(L)."""
+        """The loss of ``nodes``, whose rows of H^(L) are ``rows``, and D^(L+1): its gradient."""
 
         def loss(h: Tensor) -> Tensor:
-            return self.task.loss(self.model.head(h).index_select(0, places), nodes, weights)
+            return self.task.loss(self.model.head(h).index_select(0, rows), nodes, weights)
 
         return _gradient(loss, h)
 
@@ -183,7 +183,7 @@ class Network:
     def _by_weights(
         self, level: int, matrix: Matrix, h: Input, d: Tensor
     ) -> list[tuple[str, float]]:
-        """What a layer is asked for wherever it stands: its output and G, by W and D."""
+        """What is asked of every layer: how its output and G depend on W and D."""
         w, backwards = self.weights[level], h.T
 
         def output(w: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class Network:
     def _by_inputs(
         self, level: int, matrix: Matrix, h: Tensor, d: Tensor
     ) -> list[tuple[str, float]]:
-        """What is asked of layers above others: features do not move, nor has any use their D."""
+        """What is asked of layers above others: features stay, and nobody uses their D."""
         w = self.weights[level]
 
         def output(h: Tensor) -> Tensor:
@@ -238,9 +238,7 @@ def _gradient(f: Callable[[Tensor], Tensor], at: Tensor) -> tuple[float, Tensor]
     return float(value.detach()), found
 
 
-def steepest(
-    f: Callable[[Tensor], Tensor], at: Tensor, scale: float | None = None, seed: int = 0
-) -> float:
+def steepest(f: Callable[[Tensor], Tensor], at: Tensor, scale: float | None = None) -> float:
     """The largest |f(a) - f(b)| / |a - b| found, for a and b no larger than ``at``.
 
     Power iteration: the direction of the largest growth is J^T J times itself.
@@ -249,7 +247,7 @@ def steepest(
     if length == 0.0:
         return 0.0
     start = ((1.0 - _STEP) * at).requires_grad_()
-    noise = torch.Generator().manual_seed(seed)
+    noise = torch.Generator().manual_seed(0)
     step = torch.randn(at.shape, generator=noise, dtype=at.dtype)
     value, best = f(start), 0.0
     for _ in range(_ROUNDS):

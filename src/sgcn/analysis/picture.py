@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sgcn.analysis.variance import COLUMNS
+from sgcn.files import replacing
+
 #: What a picture may be, by the end of its name.
 FORMATS = (".svg", ".png", ".pdf")
 
-_COLUMNS = {
-    "relative_mse": "mean-square error",
-    "relative_bias2": "squared bias",
-    "relative_variance": "variance",
-}
+_TITLES = ("mean-square error", "squared bias", "variance")
 
 
 def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
@@ -29,15 +27,15 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
     samplers = list(dict.fromkeys(result["sampler"] for result in results))
     estimators = list(dict.fromkeys(result["estimator"] for result in results))
     figure, axes = plt.subplots(
-        len(samplers), len(_COLUMNS), figsize=(12, 3.2 * len(samplers)), sharex=True, sharey="row",
+        len(samplers), len(COLUMNS), figsize=(12, 3.2 * len(samplers)), sharex=True, sharey="row",
         layout="constrained", squeeze=False,
     )  # fmt: skip
     for result in results:
         line = axes[samplers.index(result["sampler"])]
         color = f"C{estimators.index(result['estimator'])}"
-        for axis, name in zip(line, _COLUMNS, strict=True):
+        for axis, name in zip(line, COLUMNS, strict=True):
             at, value, error = _series(result["steps"], name)
-            # A logarithm has no place for a bias that came out below zero.
+            # A logarithmic axis cannot show a bias that came out below zero.
             known = value > 0
             axis.errorbar(
                 at[known], value[known], np.minimum(error, 0.9 * value)[known], color=color,
@@ -49,14 +47,13 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
             axis.set_yscale("log")
             axis.grid(alpha=0.3)
             axis.spines[["top", "right"]].set_visible(False)
-    for column, title in enumerate(_COLUMNS.values()):
+    for column, title in enumerate(_TITLES):
         axes[0, column].set_title(title)
         axes[-1, column].set_xlabel("step")
     axes[0, 0].legend(frameon=False)
-    temporary = out.with_name(f".{out.name}")
-    figure.savefig(temporary, dpi=120, format=out.suffix[1:])
+    with replacing(out) as temporary:
+        figure.savefig(temporary, dpi=120)
     plt.close(figure)
-    os.replace(temporary, out)
 
 
 def _series(steps: Sequence[Mapping[str, Any]], name: str) -> tuple[Any, Any, Any]:

@@ -1,14 +1,14 @@
 """`GradientProbe`: how far the gradients of a training run are from the exact one, and why.
 
-At a chosen step the state rests (weights, tables, G, earlier weights), a fresh batch is drawn again
-and again from a stream that the run does not use, and every draw's gradient is compared with the
-exact one at the same weights. Nothing that the run reads is changed.
+At a chosen step the state stays as it is (weights, tables, G, earlier weights). Fresh batches are
+drawn from a stream that the run does not use, and the gradient of each is compared with the exact
+one at the same weights. Nothing that the run reads is changed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,13 +20,19 @@ from torch import Tensor
 from sgcn.analysis.moments import Mean, Split, number
 from sgcn.block import Batch, Int32
 from sgcn.compute.operators import BlockOperator
-from sgcn.errors import SgcnError
+from sgcn.errors import TrainingDiverged
 from sgcn.estimators.engine import Engine
 from sgcn.estimators.passes import Pass, Step
 from sgcn.kernels.random import permutation
+from sgcn.machine import check_memory
+from sgcn.nn import Model
+from sgcn.options import check, integer
 from sgcn.rng import Key, Stream, check_seed
-from sgcn.samplers.base import NodeSet, exact_block
+from sgcn.samplers.base import NodeSet, Sampler, exact_block
 from sgcn.sources import Loader
+from sgcn.training.events import ProbeEvent
+
+_DRAWS = 8  # of a look that a training run takes on its way
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class Measured:
 class GradientProbe:
     """A callback of `fit` that measures at steps ``first``, ``first + every``, .. up to ``last``.
 
-    Where such a step is a snapshot, the next sampled one is measured in its place. ``steps`` holds
+    Where such a step is a snapshot, the next sampled one is measured instead. ``steps`` holds
     what was found. One measurement costs an exact pass over the graph and back, and ``probes``
     sampled steps; it holds ``probes`` gradients in memory.
     """
@@ -90,28 +96,25 @@ class GradientProbe:
     first: int = 3
     seed: int = 0
     last: int | None = None
-    tell: Callable[[Measured], None] | None = None  # called with each measurement
     steps: list[Measured] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("probes", self.probes, 2),
-            ("every", self.every, 1),
-            ("first", self.first, 0),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SgcnError(f"{name} is {value!r}, expected a whole number >= {least}")
+        check("probes", self.probes, integer(2))
+        check("every", self.every, integer(1))
+        check("first", self.first, integer(0))
         self._stream = int(Key(check_seed(self.seed)).stream(Stream.PROBE)) >> 1
         self._next: int | None = None
 
-    def __call__(self, engine: Engine, loader: Loader, step: int) -> None:
+    def __call__(self, engine: Engine, loader: Loader, step: int) -> ProbeEvent | None:
         if self._next is None:  # a run that goes on starts in the middle
             self._next = self._after(step - 1)
         if step >= self._next and not engine.due() and (self.last is None or step <= self.last):
             self._next = self._after(step)
-            self.steps.append(self.measure(engine, loader.batch_size, step))
-            if self.tell is not None:
-                self.tell(self.steps[-1])
+            found = self.measure(engine, loader.batch_size, step)
+            self.steps.append(found)
+            errors = found.total.mse.value, found.total.bias2.value, found.total.variance.value
+            return ProbeEvent(found.step, *errors)
+        return None
 
     def _after(self, step: int) -> int:
         """The next step to measure after ``step``."""
@@ -132,7 +135,10 @@ class GradientProbe:
         for draw in range(self.probes):
             # An epoch of its own for each draw: within one, batches exclude each other.
             key = Key(self._stream, step * self.probes + draw)
-            batch = engine.draw(_seeds(engine, batch_size, key), key)
+            # Among the nodes of a large-batch snapshot, if there is one.
+            nodes = engine.train if engine.pool is None else engine.pool
+            seeds = fresh_seeds(engine.sampler, nodes, len(engine.graph), batch_size, key)
+            batch = engine.draw(seeds, key)
             passes = engine.passes(batch, key)
             this, live = passes.step, passes.live
             flowing = _watch(live)
@@ -142,7 +148,7 @@ class GradientProbe:
                 rows[draw] = (gradient[name] - wanted[name]).flatten()
             known = [h.index_select(0, ids) for h, ids in zip(truth, this.nodes, strict=True)]
             embeddings.append([_far(h, k) for h, k in zip(live.h, known, strict=True)])
-            if formed.layer_gradients:  # corrected by D of the whole loss
+            if formed.layer_gradients:  # corrected by D of the loss over all training nodes
                 pairs = zip(exact_d, this.nodes, strict=False)
                 known = [d.index_select(0, ids) for d, ids in pairs]
                 errors = [_far(formed.layer_gradients[level], d) for level, d in enumerate(known)]
@@ -175,7 +181,7 @@ class GradientProbe:
                 products += (rows @ rows.T).numpy()
                 size += float(wanted[name].double().square().sum())
             if not np.isfinite(products).all():
-                raise SgcnError(
+                raise TrainingDiverged(
                     f"the gradient of a probe at step {step} is not finite: training blew up, "
                     "expected finite numbers; lower the learning rate (lr)"
                 )
@@ -207,11 +213,12 @@ class GradientProbe:
 # -- one draw -----------------------------------------------------------------------------------
 
 
-def _seeds(engine: Engine, batch_size: int, key: Key) -> NodeSet | Int32:
-    """A batch as training draws it: among the nodes of a large-batch snapshot if there is one."""
-    nodes = engine.train if engine.pool is None else engine.pool
-    if engine.sampler.draws_nodes:
-        return NodeSet(nodes, len(engine.graph))
+def fresh_seeds(
+    sampler: Sampler, nodes: Int32, all_nodes: int, batch_size: int, key: Key
+) -> NodeSet | Int32:
+    """The seeds of a batch as training draws them among ``nodes``, for any ``key``."""
+    if sampler.draws_nodes:
+        return NodeSet(nodes, all_nodes)
     chosen: Int32 = nodes[permutation(len(nodes), key.stream(Stream.PROBE_SEEDS))[:batch_size]]
     return chosen
 
@@ -254,9 +261,9 @@ def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[
     found: list[Tensor] = []
     rows = batch.nodes
     nodes = torch.from_numpy(rows)
-    top = truth[-1].index_select(0, nodes).requires_grad_()
-    loss = engine.operands.task.loss(model.head(top), nodes, torch.from_numpy(batch.loss_weights))
-    (d,) = torch.autograd.grad(loss, top)
+    last = truth[-1].index_select(0, nodes).requires_grad_()
+    loss = engine.operands.task.loss(model.head(last), nodes, torch.from_numpy(batch.loss_weights))
+    (d,) = torch.autograd.grad(loss, last)
     for level in range(model.depth - 1, 0, -1):
         block = exact_block(engine.graph, rows)
         leaf = truth[level - 1].index_select(0, torch.from_numpy(block.src)).requires_grad_()
@@ -264,8 +271,8 @@ def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[
         h = model.act(module(BlockOperator(block), leaf), level)
         (d,) = torch.autograd.grad(h, leaf, d)
         rows = block.src
-        wide = torch.zeros(len(engine.graph), d.shape[1])
-        found.insert(0, wide.index_copy_(0, torch.from_numpy(rows).long(), d))
+        all_rows = torch.zeros(len(engine.graph), d.shape[1])
+        found.insert(0, all_rows.index_copy_(0, torch.from_numpy(rows).long(), d))
     return found
 
 
@@ -273,6 +280,17 @@ def _far(found: Tensor, wanted: Tensor) -> float:
     """|found - wanted|^2 / |wanted|^2."""
     size = float(wanted.square().sum())
     return float((found.detach() - wanted).square().sum()) / size if size > 0 else math.nan
+
+
+def training_probe(every: int, seed: int, model: Model) -> GradientProbe:
+    """The probe of ``training.probe_every``, if its gradients fit into memory."""
+    probe = GradientProbe(_DRAWS, every, seed=seed)
+    weights = sum(p.numel() for p in model.parameters())
+    check_memory(
+        probe.bytes_needed(weights), f"probes of {weights:,} weights",
+        "leave out training.probe_every",
+    )  # fmt: skip
+    return probe
 
 
 # -- as JSON ------------------------------------------------------------------------------------

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from sgcn.analysis.moments import Mean, number
+from sgcn.analysis.moments import Mean, jackknife, number
 from sgcn.block import Block, Int32, Int64
-from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.machine import check_memory
+from sgcn.options import check, integer
 from sgcn.rng import Key, Stream, check_seed
 from sgcn.samplers import NodeSet, Sampler
 from sgcn.samplers.base import ColumnLaw, LayerSampler, exact_block, size_of_layer
@@ -32,6 +32,7 @@ from sgcn.task import train_nodes
 Float64 = npt.NDArray[np.float64]
 
 _GROUPS = 8  # the draws are left out in so many groups to see how much they matter
+DRAWS = integer(2 * _GROUPS)
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,6 @@ class PropagationError:
         }
 
 
-def check_draws(draws: int) -> None:
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 2 * _GROUPS:
-        raise SgcnError(f"draws is {draws!r}, expected a whole number >= {2 * _GROUPS}")
-
-
 def some_rows(graph: Graph, count: int, seed: int) -> Int32:
     """A batch: ``count`` training nodes, or all if there are fewer."""
     train = train_nodes(graph)
@@ -76,7 +72,7 @@ def propagation_error(
     depth: int = 1,
 ) -> PropagationError:
     """The distances of the block of layer ``depth``, the one whose rows are the ``seeds``."""
-    check_draws(draws)
+    check("draws", draws, DRAWS)
     nodes = NodeSet(seeds, len(graph))
     rows = np.flatnonzero(nodes.mask).astype(np.int32)
     if sampler.draws_nodes:
@@ -105,7 +101,7 @@ class Entries:
 
     nodes: int
     rows: Int32
-    row: Int64  # place of an entry's row among ``rows``
+    row: Int64  # index of an entry's row in ``rows``
     col: Int64
     value: Float64
 
@@ -119,8 +115,8 @@ class Entries:
             len(graph), rows, row[order], col[order], block.weights[order].astype(np.float64)
         )
 
-    def places(self, row: Int64, col: Int64) -> Int64:
-        """Where the entries (row, col) stand."""
+    def index_of(self, row: Int64, col: Int64) -> Int64:
+        """The indices of the entries (row, col)."""
         found: Int64 = np.searchsorted(self._order, row * self.nodes + col)
         return found
 
@@ -138,30 +134,30 @@ class _Moments:
         self.total = np.zeros((_GROUPS, len(entries.value)))
         self.squares = np.zeros((_GROUPS, len(entries.value)))
         self.kept = np.zeros((_GROUPS, len(entries.rows)))
-        self._place = np.full(entries.nodes, -1, np.int64)
-        self._place[entries.rows] = np.arange(len(entries.rows))
+        self._row_of = np.full(entries.nodes, -1, np.int64)  # of a node
+        self._row_of[entries.rows] = np.arange(len(entries.rows))
 
     def add(self, group: int, block: Block) -> None:
-        place = self._place[block.dst]
-        row = np.repeat(place, np.diff(block.indptr))
-        at = self.entries.places(row, block.src[block.indices].astype(np.int64))
+        kept = self._row_of[block.dst]
+        row = np.repeat(kept, np.diff(block.indptr))
+        at = self.entries.index_of(row, block.src[block.indices].astype(np.int64))
         value = block.weights.astype(np.float64)
         self.total[group][at] += value  # a block has an entry once
         self.squares[group][at] += value**2
-        self.kept[group][place] += 1
+        self.kept[group][kept] += 1
 
     def distances(self) -> tuple[Mean, Mean, int]:
         """Relative E|M - Pbar|^2 and |Pbar - P|^2, and the rows that they are of."""
         sums = (self.total, self.squares, self.kept)
-        whole = [part.sum(0) for part in sums]
-        variance, bias2, rows = self._found(*whole)
+        all_draws = [part.sum(0) for part in sums]
+        variance, bias2, rows = self._found(*all_draws)
         left_out = [
-            self._found(*(w - part[g] for w, part in zip(whole, sums, strict=True)))
+            self._found(*(total - part[g] for total, part in zip(all_draws, sums, strict=True)))
             for g in range(_GROUPS)
         ]
         return (
-            Mean(variance, _spread([found[0] for found in left_out])),
-            Mean(bias2, _spread([found[1] for found in left_out])),
+            Mean(variance, jackknife([found[0] for found in left_out])),
+            Mean(bias2, jackknife([found[1] for found in left_out])),
             rows,
         )
 
@@ -175,11 +171,6 @@ class _Moments:
         size = float((exact**2).sum())
         scale = 1.0 / size if size > 0 else math.nan
         return float(variance.sum()) * scale, float(bias2.sum()) * scale, int(enough.sum())
-
-
-def _spread(left_out: list[float]) -> float:
-    each = np.array(left_out)
-    return math.sqrt((len(each) - 1) / len(each) * float(((each - each.mean()) ** 2).sum()))
 
 
 # -- formulas -----------------------------------------------------------------------------------

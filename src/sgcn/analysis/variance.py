@@ -9,16 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from sgcn.analysis.probe import GradientProbe
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.graph import Graph
 from sgcn.machine import check_memory
 from sgcn.nn import Model
+from sgcn.options import check, integer
 from sgcn.runs.config import Config
-from sgcn.runs.directory import optimizer_of, prepare, rehearse
+from sgcn.runs.directory import prepare, rehearse
 from sgcn.samplers import NodeSet
 from sgcn.task import train_nodes
-from sgcn.training.events import Progress, Sink
 from sgcn.training.loop import fit
+from sgcn.training.sinks import Progress, Sink
 
 #: Steps that a run must have so that one of them is measured.
 _FEWEST = 5
@@ -28,55 +29,55 @@ def measure(
     configs: Sequence[Config], steps: int, probes: int, every: int, *, quiet: bool = False
 ) -> Iterator[dict[str, Any]]:
     """The results, one after the other; everything is checked before the first run starts."""
-    if steps < _FEWEST:
-        raise SgcnError(f"steps is {steps}, expected a whole number >= {_FEWEST}")
-    GradientProbe(probes, every)
+    check("steps", steps, integer(_FEWEST))
+    probe = GradientProbe(probes, every, seed=configs[0].training.loop.seed, last=steps - 1)
     for config in configs:
-        estimator = config.estimator
+        estimator = config.training.estimator
         if estimator.takes_snapshots and not estimator.schedule.has_regular_steps:
             raise SgcnError(
-                f"estimator {config.estimator_name} takes a snapshot at every step, expected one "
-                "with sampled steps to measure: a gap of 2 at least"
+                f"estimator {config.training.estimator_name} takes a snapshot at every step, "
+                "expected one with sampled steps to measure: a gap of 2 at least"
             )
     first, graph, model = prepare(configs[0])
-    configs = [replace(config, model=first.model) for config in configs]
+    chosen = first.training.model  # `auto` is decided
+    configs = [
+        replace(config, training=replace(config.training, model=chosen)) for config in configs
+    ]
     for config in configs:
         rehearse(config, graph, model)
     weights = sum(p.numel() for p in model.parameters())
-    needed = GradientProbe(probes).bytes_needed(weights)
+    needed = probe.bytes_needed(weights)
     check_memory(needed, f"{probes} probes of {weights:,} weights", "take fewer probes")
-    return (_result(config, graph, model, steps, probes, every, quiet) for config in configs)
+    return (
+        _result(config, graph, model, replace(probe, steps=[]), steps, quiet) for config in configs
+    )
 
 
 def _result(
-    config: Config, graph: Graph, fresh: Model, steps: int, probes: int, every: int, quiet: bool
+    config: Config, graph: Graph, fresh: Model, probe: GradientProbe, steps: int, quiet: bool
 ) -> dict[str, Any]:
-    options = config.training
-    probe = GradientProbe(probes, every, seed=options.seed, last=steps - 1)
+    training, options = config.training, config.training.loop
     epochs, batches = _schedule(config, graph, steps)
     sinks: list[Sink] = [Progress()] if sys.stderr.isatty() and not quiet else []
     failed = None
     try:
         fit(
-            copy.deepcopy(fresh), graph, sampler=config.sampler,
-            estimator=config.estimator.with_options(warmup=0),  # corrections are what is measured
-            optimizer=lambda parameters: optimizer_of(config, parameters),
-            epochs=epochs, batches_per_epoch=batches, batch_size=options.batch_size,
-            inductive=options.inductive, preaggregate=bool(options.preaggregate),
-            evaluate_every=epochs, seed=options.seed, threads=options.threads,
-            sinks=sinks, callbacks=[probe],
+            copy.deepcopy(fresh), graph, training=training,
+            estimator=training.estimator.with_options(warmup=0),  # corrections are what is measured
+            epochs=epochs, batches_per_epoch=batches, preaggregate=bool(options.preaggregate),
+            evaluate_every=epochs, patience=None, sinks=sinks, callbacks=[probe],
         )  # fmt: skip
-    except SgcnError as error:  # a run that blew up is a finding, not the end of the others
+    except TrainingDiverged as error:  # a finding, not the end of the other runs
         failed = str(error)
-    names = {"sampler": config.sampler.name, "estimator": config.estimator_name}
+    names = {"sampler": training.sampler.name, "estimator": training.estimator_name}
     return names | ({} if failed is None else {"failed": failed}) | probe.summary()
 
 
 def _schedule(config: Config, graph: Graph, steps: int) -> tuple[int, int]:
-    """Epochs and batches in each: no epoch is longer than a pass, and few steps are too many."""
-    options = config.training
+    """Epochs and batches in each: no epoch is longer than a pass, and few steps are in excess."""
+    options = config.training.loop
     train = train_nodes(graph)
-    one_pass = options.batches_per_epoch or config.sampler.batches(
+    one_pass = options.batches_per_epoch or config.training.sampler.batches(
         graph, NodeSet(train, len(graph)), options.batch_size
     )
     epochs = -(-steps // one_pass)

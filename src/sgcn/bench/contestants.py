@@ -28,7 +28,8 @@ from sgcn.nn import make_model
 from sgcn.rng import Key
 from sgcn.samplers import Sampler, make_sampler
 from sgcn.task import Task, train_nodes
-from sgcn.training.loop import make_optimizer
+from sgcn.training.optimizers import make_optimizer
+from sgcn.training.options import OptimizerOptions
 
 WIDTH = 256
 DEPTH = baselines.DEPTH
@@ -86,7 +87,7 @@ def _driven(
     task = Task.of(graph)
     model = make_model(graph.x.shape[1], task.classes, widths=WIDTH, layers=DEPTH, seed=seed)
     engine = Engine(estimator, model, graph, task, train_nodes(graph), sampler, seed=seed)
-    return engine, make_optimizer("adam", model, lr=0.01)
+    return engine, make_optimizer(OptimizerOptions(), model.parameters())
 
 
 def _taken(engine: Engine, optimizer: torch.optim.Optimizer, outcome: Outcome) -> float:

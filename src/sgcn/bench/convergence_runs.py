@@ -23,7 +23,7 @@ import torch
 from sgcn.bench.process import answer, forget_peak, peak_mb
 from sgcn.compute.exact import predict
 from sgcn.data.source import open_data
-from sgcn.errors import SgcnError
+from sgcn.errors import TrainingDiverged
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.graph import Graph
 from sgcn.nn import Model, make_model
@@ -164,7 +164,7 @@ class Watch:
         with nullcontext() if self.average is None else self.average.swapped():
             logits = predict(self.model, self.graph, self.features)
         if not bool(torch.isfinite(logits).all()):
-            raise SgcnError("the outputs are not finite: training blew up")
+            raise TrainingDiverged("the outputs are not finite: training blew up")
         validation, test = (
             self.task.score(logits.index_select(0, nodes), nodes)["f1_micro"]
             for nodes in self.parts
@@ -204,7 +204,7 @@ def run(spec: Spec) -> dict[str, Any]:
     failed = None
     try:
         _train(spec, graph, model, watch, note)
-    except SgcnError as error:
+    except TrainingDiverged as error:
         failed = str(error)
     return asdict(spec) | {
         "failed": failed,

@@ -21,9 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[,..]",
         help="default: %(default)s",
     )
-    parser.add_argument("--sampler", metavar="NAME", help="default: neighbor")
-    parser.add_argument("--epochs", type=int, metavar="N", help="default: 10")
-    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
+    train.add_flags(parser, without=["--estimator"])
     parser.add_argument("--out", type=Path, default=Path("runs/compare"), metavar="DIR")
     parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
     parser.add_argument("--set", action="append", default=[], metavar="section.key=value")
@@ -35,20 +33,24 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.runs import directory as runs
     from sgcn.runs.config import make_config
     from sgcn.runs.curves import draw
+    from sgcn.runs.layout import CURVES
 
     configs = []
     for name in args.estimators.split(","):
         one = copy.copy(args)
         one.estimator = name
         configs.append(make_config(train.values_of(one)))
-        runs.check_place(args.out / name, force=args.force)
+        runs.check_output(args.out / name, force=args.force)
     rows = []
     for config in configs:
-        out = args.out / config.estimator_name
+        name = config.training.estimator_name
         if not args.quiet:
-            print(f"{config.estimator_name}:", flush=True)
-        summary = runs.train(config, out, force=args.force, quiet=args.quiet)
-        rows.append((config.estimator_name, summary))
+            print(f"{name}:", flush=True)
+        summary = runs.train(
+            config, args.out / name, force=args.force, quiet=args.quiet,
+            make_probe=train.make_probe,
+        )  # fmt: skip
+        rows.append((name, summary))
     print(f"\n{'estimator':<12}{'test F1':>9}{'best val. F1':>14}{'seconds':>9}{'snapshots':>11}")
     for name, summary in rows:
         print(
@@ -56,5 +58,5 @@ def run(args: argparse.Namespace) -> None:
             f"{summary['validation']['f1_micro']:>14.4f}{summary['seconds']['total']:>9.1f}"
             f"{summary['snapshots']:>11}"
         )
-    curves = draw([args.out / name for name, _ in rows], args.out / "curves.png")
+    curves = draw([args.out / name for name, _ in rows], args.out / CURVES)
     print(f"\ncurves: {curves}")

@@ -21,12 +21,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    import os
-
     import numpy as np
 
     from sgcn.compute import exact as inference
     from sgcn.errors import SgcnError
+    from sgcn.files import replacing
     from sgcn.rows import store_of
     from sgcn.runs.directory import open_run
     from sgcn.task import Task
@@ -43,7 +42,6 @@ def run(args: argparse.Namespace) -> None:
         rows = inference.predict(model, graph, features)
         if args.probabilities:
             rows = rows.sigmoid() if Task.of(graph).multi_label else rows.softmax(1)
-    temporary = args.out.with_name(f".{args.out.name}")
-    np.save(temporary, rows.numpy())
-    os.replace(temporary, args.out)
+    with replacing(args.out) as temporary:
+        np.save(temporary, rows.numpy())
     print(f"{args.out}: {rows.shape[0]:,} rows of {rows.shape[1]}")

@@ -15,8 +15,6 @@ import argparse
 import shlex
 from pathlib import Path
 
-from sgcn.errors import SgcnError
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a name of `sgcn reproduce list`, list or all")
@@ -49,28 +47,30 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn import experiments
-    from sgcn.experiments import execute, output
+    from sgcn.experiments import EXPERIMENTS, execute, output
     from sgcn.experiments.core import PLANS
     from sgcn.experiments.data import find, split_names
+    from sgcn.options import check, integer, known_name
+    from sgcn.runs.config import make_config
 
     if args.name == "list":
         print(_listing())
         return
-    names = list(experiments.EXPERIMENTS) if args.name == "all" else [args.name]
-    chosen = {name: experiments.get(name) for name in names}
+    chosen = EXPERIMENTS
+    if args.name != "all":
+        chosen = {known_name("experiment", args.name, EXPERIMENTS): EXPERIMENTS[args.name]}
     plan = execute.with_changes(
         PLANS[args.budget], args.runs, args.epochs, args.samplers, args.restart
     )
-    if args.jobs < 1:
-        raise SgcnError(f"--jobs is {args.jobs}, expected a whole number >= 1")
-    output.check_place(args.out)
+    check("--jobs", args.jobs, integer())
+    output.check_directory(args.out)
     cases = {}
     for name, experiment in chosen.items():
         wanted = split_names(args.data) if args.data is not None else experiment.data
         data = find(wanted, args.budget, args.stand_in)
         cases[name] = [case for one in data for case in experiment.cases(plan, one)]
-        execute.check(cases[name])
+        for case in cases[name]:
+            make_config(case.values)  # refuses what no run could be made of
     for name, experiment in chosen.items():
         if not args.quiet:
             print(f"{name}: {experiment.title}", flush=True)
@@ -97,12 +97,11 @@ def _command(args: argparse.Namespace, name: str) -> str:
 
 
 def _listing() -> str:
-    from sgcn import experiments
+    from sgcn.experiments import EXPERIMENTS
     from sgcn.experiments.core import PLANS
 
     lines = []
-    for name in experiments.EXPERIMENTS:
-        experiment = experiments.get(name)
+    for name, experiment in EXPERIMENTS.items():
         lines.append(f"{name:<18}{experiment.title}")
         lines.append(f"{'':<18}in the paper on {', '.join(experiment.data)}")
     lines.append("")

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sgcn.commands import train
-from sgcn.commands.variance import check_place
 from sgcn.errors import SgcnError
 
 if TYPE_CHECKING:
-    from sgcn.analysis.appendix import Report
+    from sgcn.analysis.appendix import BoundOptions, Report
     from sgcn.graph import Graph
     from sgcn.nn import Model
     from sgcn.runs.config import Config
@@ -49,43 +48,45 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.analysis import appendix, theory
+    from sgcn.files import check_target, write_text
     from sgcn.runs import directory as runs
-    from sgcn.training.checkpoints import write_text
+    from sgcn.runs.layout import CONFIG
     from sgcn.training.events import to_json
 
     if args.trained is not None:
         if args.config is not None or args.data is not None:
             raise SgcnError("--run brings its data and options, expected no DATA and no --config")
         runs.read_config(args.trained)
-        args.config = args.trained / runs.CONFIG
+        args.config = args.trained / CONFIG
     configs = _configs(args)
-    check_place("--out", args.out, (".json",))
-    theory.check_draws(args.draws)
-    appendix.check_wishes(args.steps, args.error)
+    if args.out is not None:
+        check_target("--out", args.out, (".json",))
+    options = [_options(args, config) for config in configs]
     first, graph, model, why = _opened(configs[0], args.trained)
     if model is not None:
         appendix.check_room(model, graph, args.draws)
-    seed = first.training.seed
-    rows = theory.some_rows(graph, first.training.batch_size, seed)
+    seed = first.training.loop.seed
+    rows = theory.some_rows(graph, first.training.loop.batch_size, seed)
     results: list[dict[str, Any]] = []
     for config in configs:
         found = theory.propagation_error(
-            graph, config.sampler, rows, draws=args.draws, seed=seed, depth=config.model.layers
+            graph, config.training.sampler, rows,
+            draws=args.draws, seed=seed, depth=config.training.model.layers,
         )
         if not results:
             print(f"{'sampler':<10}{'E|M - Pbar|^2':>22}{'formula':>10}{'|Pbar - P|^2':>24}"
                   f"{'formula':>10}{'rows':>9}")  # fmt: skip
-        print(_row(config.sampler.name, found), flush=True)
-        results.append({"sampler": config.sampler.name, **found.as_dict(), "bounds": None})
+        print(_row(config.training.sampler.name, found), flush=True)
+        results.append({"sampler": config.training.sampler.name, **found.as_dict(), "bounds": None})
     if model is not None:
-        for config, result in zip(configs, results, strict=True):
+        for config, asked, result in zip(configs, options, results, strict=True):
             try:
-                report = _report(args, config, graph, model)
+                report = appendix.measure(model, graph, config.training.sampler, asked)
             except appendix.BeyondNumbersError as error:  # the distances stand all the same
                 why = str(error)
                 continue
             result["bounds"] = report.as_dict()
-            print("\n" + "\n".join(_lines(config.sampler.name, report)), flush=True)
+            print("\n" + "\n".join(_lines(config.training.sampler.name, report)), flush=True)
     if why is not None:
         print(f"\nno bounds: {why}")
     if args.out is not None:
@@ -99,7 +100,7 @@ def _configs(args: argparse.Namespace) -> list[Config]:
     configs = []
     for sampler in [None] if args.sampler is None else args.sampler.split(","):
         one = copy.copy(args)
-        one.sampler, one.estimator, one.epochs = sampler, None, None
+        one.sampler = sampler
         values = train.values_of(one)
         estimator = values.setdefault("estimator", {})
         if isinstance(estimator, dict):  # else `make_config` says what is wrong
@@ -110,8 +111,6 @@ def _configs(args: argparse.Namespace) -> list[Config]:
 
 def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model | None, str | None]:
     """The graph and the model; without a model, why the bounds do not speak of it."""
-    from dataclasses import asdict
-
     from sgcn.analysis.network import refusal
     from sgcn.data.source import open_data
     from sgcn.runs import directory as runs
@@ -119,7 +118,7 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
     try:
         config, graph, model = runs.prepare(config)
     except SgcnError as error:  # the distances of M and P need neither features nor a model
-        return config, open_data(config.data, **asdict(config.graph)), None, str(error)
+        return config, open_data(config.data, **config.training.graph.values()), None, str(error)
     if trained is not None:
         weights = runs.open_run(trained)[2].state_dict()
         try:
@@ -133,14 +132,14 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
     return config, graph, model if why is None else None, why
 
 
-def _report(args: argparse.Namespace, config: Config, graph: Graph, model: Model) -> Report:
-    from sgcn.analysis import appendix
+def _options(args: argparse.Namespace, config: Config) -> BoundOptions:
+    from sgcn.analysis.appendix import BoundOptions
 
-    options, estimator = config.training, config.estimator
-    return appendix.measure(
-        model, graph, config.sampler, batch_size=options.batch_size, draws=args.draws,
-        seed=options.seed, gap=estimator.gap, alpha=estimator.alpha, beta=estimator.beta,
-        rate=config.optimizer.lr, steps=args.steps, error=args.error,
+    options, estimator = config.training.loop, config.training.estimator
+    return BoundOptions(
+        batch_size=options.batch_size, draws=args.draws, seed=options.seed, gap=estimator.gap,
+        alpha=estimator.alpha, beta=estimator.beta, rate=config.training.optimizer.lr,
+        steps=args.steps, error=args.error,
     )  # fmt: skip
 
 
@@ -169,7 +168,7 @@ def _lines(name: str, report: Report) -> list[str]:
     for number, theorem in enumerate(report.theorems, 1):
         lines.append(
             f"theorem {number} ({'SGCN' + '+' * (number - 1)}): learning rate {theorem.rate:.2e}; "
-            f"after {report.steps:,} steps mean |gradient|^2 <= {theorem.promise:.2e}; residual "
+            f"after {report.steps:,} steps mean |gradient|^2 <= {theorem.bound:.2e}; residual "
             f"error {theorem.residual:.2e}"
         )
     found = {line.name: line.measured for line in report.lines}

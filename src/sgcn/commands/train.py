@@ -11,18 +11,23 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgcn.errors import SgcnError
+from sgcn.options import parse_value
+from sgcn.training.options import check_table, flags
+
+if TYPE_CHECKING:
+    from sgcn.nn import Model
+    from sgcn.training.loop import Callback
+    from sgcn.training.options import LoopOptions
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
-    parser.add_argument("--sampler", metavar="NAME", help="see sgcn samplers; default: neighbor")
-    parser.add_argument("--estimator", metavar="NAME", help="default: anchored++")
-    parser.add_argument("--epochs", type=int, metavar="N", help="default: 10")
-    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
+    add_flags(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: runs/DATA-...")
     parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
     parser.add_argument(
@@ -33,33 +38,55 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
+def add_flags(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
+    """The flags of options that have one, but those ``without``."""
+    for flag in flags():
+        if flag.name not in without:
+            named = flag.key == "name"
+            parser.add_argument(
+                flag.name, type=str if named else parse_value, metavar="NAME" if named else "N",
+                help=f"{flag.help}; default: {flag.default}",
+            )  # fmt: skip
+
+
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.source import is_file
     from sgcn.runs import directory as runs
     from sgcn.runs.config import make_config
+    from sgcn.runs.layout import CURVES, SUMMARY
 
     if args.resume is not None:
-        chosen = (args.data, args.sampler, args.estimator, args.epochs, args.seed, args.config)
-        if args.set or args.out or any(value is not None for value in chosen):
+        given = [getattr(args, flag.attribute) for flag in flags()]
+        if args.set or any(v is not None for v in (args.data, args.config, args.out, *given)):
             raise SgcnError("--resume takes a run as it is, expected no other options beside it")
         out, config = args.resume, runs.read_config(args.resume)
-        if (out / runs.SUMMARY).is_file():
-            print(f"{out} is finished; its results are in {out / runs.SUMMARY}")
+        if (out / SUMMARY).is_file():
+            print(f"{out} is finished; its results are in {out / SUMMARY}")
             return
     else:
         config = make_config(values_of(args))
         graph = Path(config.data).stem if is_file(config.data) else plain(config.data)
-        name = f"{graph}-{config.sampler.name}-{config.estimator_name}"
-        out = args.out or Path("runs") / f"{name}-{config.training.seed}"
+        chosen = config.training
+        name = f"{graph}-{chosen.sampler.name}-{chosen.estimator_name}-{chosen.loop.seed}"
+        out = args.out or Path("runs") / name
     summary = runs.train(
-        config, out, resume=args.resume is not None, force=args.force, quiet=args.quiet
-    )
+        config, out, resume=args.resume is not None, force=args.force, quiet=args.quiet,
+        make_probe=make_probe,
+    )  # fmt: skip
     if not args.quiet:
         test = summary["test"]
         print(
             f"test F1 {test['f1_micro']:.4f}, loss {test['loss']:.4f}, "
-            f"{summary['seconds']['total']:.1f} s; curves in {out / 'curves.png'}"
+            f"{summary['seconds']['total']:.1f} s; curves in {out / CURVES}"
         )
+
+
+def make_probe(loop: LoopOptions, model: Model) -> Callback:
+    """What looks at the gradient's error on the way (``training.probe_every``)."""
+    from sgcn.analysis.probe import training_probe
+
+    assert loop.probe_every is not None
+    return training_probe(loop.probe_every, loop.seed, model)
 
 
 def plain(name: str) -> str:
@@ -68,24 +95,19 @@ def plain(name: str) -> str:
 
 
 def values_of(args: argparse.Namespace) -> dict[str, Any]:
-    """The configuration that the options spell out: file first, then names, then --set."""
-    from sgcn.runs.config import DEFAULT_NAMES, put, read_toml
+    """The configuration that the options spell out: file first, then flags, then --set."""
+    from sgcn.runs.config import assign, read_toml
 
     values = {} if args.config is None else read_toml(args.config)
     if args.data is not None:
         values["data"] = args.data
-    for section, key, value in (
-        ("sampler", "name", args.sampler),
-        ("estimator", "name", args.estimator),
-        ("training", "epochs", args.epochs),
-        ("training", "seed", args.seed),
-    ):
+    for flag in flags():
+        value = getattr(args, flag.attribute, None)
         if value is not None:
-            table = values.setdefault(section, {})
-            if not isinstance(table, dict):
-                raise SgcnError(f"{section} is {table!r}, expected a table of options")
-            if key == "name" and table.get("name", DEFAULT_NAMES[section]) != value:
+            table = values.setdefault(flag.section, {})
+            check_table(flag.section, table)
+            if flag.key == "name" and table.get("name", flag.default) != value:
                 table.clear()  # options of another sampler or estimator mean nothing here
-            table[key] = value
-    put(values, args.set)
+            table[flag.key] = value
+    assign(values, args.set)
     return values

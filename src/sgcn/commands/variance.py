@@ -46,18 +46,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.analysis import picture, variance
+    from sgcn.files import check_target, write_text
     from sgcn.runs.config import make_config
-    from sgcn.training.checkpoints import write_text
     from sgcn.training.events import to_json
 
     configs = []
     for sampler in [None] if args.sampler is None else args.sampler.split(","):
         for estimator in args.estimators.split(","):
             one = copy.copy(args)
-            one.sampler, one.estimator, one.epochs = sampler, estimator, None
+            one.sampler, one.estimator = sampler, estimator
             configs.append(make_config(train.values_of(one)))
-    check_place("--out", args.out, (".json",))
-    check_place("--picture", args.picture, picture.FORMATS)
+    if args.out is not None:
+        check_target("--out", args.out, (".json",))
+    if args.picture is not None:
+        check_target("--picture", args.picture, picture.FORMATS)
     results: list[dict[str, Any]] = []
     for result in variance.measure(configs, args.steps, args.probes, args.every, quiet=args.quiet):
         if not results:
@@ -66,20 +68,10 @@ def run(args: argparse.Namespace) -> None:
         results.append(result)
     if args.out is not None:
         facts = {"data": configs[0].data, "steps": args.steps, "probes": args.probes,
-                 "every": args.every, "seed": configs[0].training.seed}  # fmt: skip
+                 "every": args.every, "seed": configs[0].training.loop.seed}  # fmt: skip
         write_text(args.out, to_json(facts | {"results": results}, indent=1) + "\n")
     if args.picture is not None:
         picture.draw(results, args.picture)
     failed = [result["failed"] for result in results if "failed" in result]
     if len(failed) == len(results):
         raise SgcnError(failed[0])
-
-
-def check_place(option: str, path: Path | None, ends: tuple[str, ...]) -> None:
-    """Make sure that ``option`` names a file that can be written."""
-    if path is None:
-        return
-    if not path.absolute().parent.is_dir() or path.is_dir() or path.suffix not in ends:
-        raise SgcnError(
-            f"{option} is '{path}', expected a file {' or '.join(ends)} in a directory that exists"
-        )

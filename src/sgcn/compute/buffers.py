@@ -10,7 +10,6 @@ import threading
 import weakref
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -18,6 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from sgcn.kernels import activations, dense
+from sgcn.kernels.threads import kernel_threads
 
 
 class Pool:
@@ -183,7 +183,7 @@ def _kernel(left: Stored, right: Stored, ids: Tensor | None = None) -> Tensor:
         return out.zero_()
     dense.product(
         numbers(a), None if ids is None else ids.numpy(), a_turned, numbers(b), b_turned,
-        out.numpy(), min(torch.get_num_threads(), numba.get_num_threads()),
+        out.numpy(), min(torch.get_num_threads(), kernel_threads()),
     )  # fmt: skip
     return out
 

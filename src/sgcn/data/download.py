@@ -160,7 +160,7 @@ def _resume(url: str, part: Path) -> None:
 
 def _receive(url: str, part: Path) -> bool:
     """One request: what is missing, or everything where the server knows no parts."""
-    from sgcn import __version__
+    from sgcn.version import __version__
 
     start = _begun(url, part)
     headers = {"User-Agent": f"sgcn/{__version__}", "Accept-Encoding": "identity"}

@@ -16,7 +16,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -24,6 +23,7 @@ from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import synthetic as kernels
 from sgcn.kernels.random import permutation, uniforms
+from sgcn.kernels.threads import kernel_threads
 from sgcn.options import Options, between, flag, integer, known_name, nearest, option, real
 from sgcn.rng import Key, Stream, check_seed
 
@@ -103,7 +103,7 @@ def synthetic(spec: str | Synthetic, seed: int = 0, features: bool = True) -> Gr
     community = np.empty(spec.nodes, np.int32)
     community[order] = np.repeat(np.arange(spec.communities, dtype=np.int32), np.diff(bounds))
     codes = _edges(spec, key, order, bounds)
-    indptr, indices = kernels.rows_of_edges(codes, spec.nodes, numba.get_num_threads())
+    indptr, indices = kernels.rows_of_edges(codes, spec.nodes, kernel_threads())
     del codes  # eight bytes an edge: let go before the features come
     return Graph(
         indptr,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sgcn.experiments.data import Dataset
+from sgcn.runs.layout import read_events
 
 #: What a run does: train; train and measure memory or times; train and measure gradients.
 TRAIN, MEMORY, TIMES, PROBE = "train", "memory", "times", "probe"
@@ -53,6 +53,22 @@ class Case:
     at: float | None = None  # and as a number, where it is one
     kinds: tuple[str, ...] = (TRAIN,)
 
+    @property
+    def words(self) -> str:
+        words = (self.data.label, self.sampler, self.estimator, self.setting)
+        return " ".join(word for word in words if word)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """How it is called in tables."""
+        return {
+            "data": self.data.label,
+            "comparison": self.data.note,
+            "sampler": self.sampler,
+            "estimator": self.estimator,
+            "setting": self.setting,
+        }
+
 
 @dataclass(frozen=True)
 class Run:
@@ -80,8 +96,6 @@ class Run:
 
     @functools.cached_property
     def events(self) -> list[dict[str, Any]]:
-        from sgcn.runs.directory import read_events
-
         folder = next(self.folders[kind] for kind in self.folders if kind != PROBE)
         return read_events(folder)
 
@@ -102,10 +116,3 @@ class Experiment:
     curves: tuple[str, ...] = ()  # many for each run, see `measures.CURVES`
     reference: Reference = field(default=lambda dataset, case, quantity: None)
     note: str = ""  # what a reader must know to compare with the paper
-
-
-@functools.cache
-def paper() -> dict[str, Any]:
-    """The numbers of the paper's tables."""
-    found: dict[str, Any] = json.loads((Path(__file__).parent / "paper.json").read_text())
-    return found

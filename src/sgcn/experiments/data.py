@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from sgcn.data.bundled import BUNDLED
+from sgcn.data.layout import HEADER, is_graph
+from sgcn.data.source import is_file, is_synthetic
+from sgcn.data.synthetic import parse_synthetic
 from sgcn.errors import SgcnError
+from sgcn.options import nearest
 
 PAPER_DATA = ("ppi", "ppi-large", "flickr", "reddit", "yelp")
 
@@ -23,6 +30,13 @@ STAND_INS = {
         "yelp": "synthetic:yelp-like,nodes=20000",
     },
 }
+
+
+@functools.cache
+def paper() -> dict[str, Any]:
+    """The numbers of the paper's tables."""
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "paper.json").read_text())
+    return found
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class Dataset:
 
 
 def split_names(text: str) -> list[str]:
-    """Names apart by commas; the commas inside ``synthetic:nodes=9,degree=3`` belong to it."""
+    """Names separated by commas; those inside ``synthetic:nodes=9,degree=3`` belong to it."""
     names: list[str] = []
     for part in text.split(","):
         if "=" in part and ":" not in part and names and names[-1].startswith("synthetic:"):
@@ -77,12 +91,6 @@ def find(names: Sequence[str], budget: str, stand_in: bool) -> list[Dataset]:
 
 
 def _find(name: str, budget: str, stand_in: bool) -> Dataset:
-    from sgcn.data.bundled import BUNDLED
-    from sgcn.data.layout import is_graph
-    from sgcn.data.source import is_synthetic
-    from sgcn.data.synthetic import parse_synthetic
-    from sgcn.options import nearest
-
     if name in PAPER_DATA:
         if is_graph(Path(name)):
             _check_nodes(name)
@@ -111,9 +119,6 @@ def _find(name: str, budget: str, stand_in: bool) -> Dataset:
 
 
 def _check_nodes(name: str) -> None:
-    from sgcn.data.layout import HEADER
-    from sgcn.experiments.core import paper
-
     wanted = paper()["datasets"][name]["nodes"]
     found = json.loads((Path(name) / HEADER).read_text()).get("nodes")
     if found != wanted:
@@ -125,9 +130,6 @@ def _check_nodes(name: str) -> None:
 
 def fingerprint(source: str) -> str:
     """What a cached run depends on: the content of a file, or else the name."""
-    from sgcn.data.layout import HEADER, is_graph
-    from sgcn.data.source import is_file
-
     if not is_file(source):
         return source
     path = Path(source)

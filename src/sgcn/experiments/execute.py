@@ -18,11 +18,21 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from sgcn.errors import SgcnError
+import torch
+from tqdm import tqdm
+
+from sgcn.analysis.variance import measure
+from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, Case, Plan, Run
 from sgcn.experiments.data import fingerprint, split_names
+from sgcn.experiments.inside import memory, snapshot_sampling
 from sgcn.experiments.settings import ROWS
-from sgcn.options import nearest
+from sgcn.files import write_text
+from sgcn.options import check, integer, nearest
+from sgcn.runs import directory as runs_directory
+from sgcn.runs.config import make_config
+from sgcn.runs.layout import STATE, is_run
+from sgcn.training.events import to_json
 
 RESULT = "result.json"
 
@@ -46,7 +56,7 @@ class Job:
 def run_all(
     cases: Sequence[Case], plan: Plan, out: Path, *, jobs: int = 1, quiet: bool = False
 ) -> list[Run]:
-    """Every case with every seed, seeds outermost: what is stopped early has whole tables."""
+    """Every case with every seed, seeds outermost: what is stopped early has complete tables."""
     prints = {case.data.source: fingerprint(case.data.source) for case in cases}
     wanted = [
         (case, seed, {kind: _job(case, seed, kind, plan, out, prints) for kind in case.kinds})
@@ -55,23 +65,21 @@ def run_all(
     ]
     unique = {job.folder: job for _, _, by_kind in wanted for job in by_kind.values()}
     todo = [job for job in unique.values() if read_result(job) is None]
-    _tell(f"{len(unique)} runs, {len(unique) - len(todo)} of them known", quiet)
-    for number, job in enumerate(_progress(_perform_all(todo, jobs), len(todo), quiet), 1):
-        if not sys.stderr.isatty():
-            _tell(f"{number}/{len(todo)} {job.name}", quiet)
+    done: Iterable[Job] = _perform_all(todo, jobs)
+    if not quiet:
+        print(f"{len(unique)} runs, {len(unique) - len(todo)} of them known", file=sys.stderr)
+        done = _progress(done, len(todo))
+    for _ in done:
+        pass
     return [_done(case, seed, by_kind) for case, seed, by_kind in wanted]
 
 
-def _tell(text: str, quiet: bool) -> None:
-    if not quiet:
-        print(text, file=sys.stderr, flush=True)
-
-
-def _progress(jobs: Iterable[Job], total: int, quiet: bool) -> Iterable[Job]:
-    from tqdm import tqdm
-
-    shown: Iterable[Job] = tqdm(jobs, total=total, unit="run", disable=True if quiet else None)
-    return shown
+def _progress(jobs: Iterable[Job], total: int) -> Iterator[Job]:
+    """A bar on a terminal, else a line for each job."""
+    for number, job in enumerate(tqdm(jobs, total=total, unit="run", disable=None), 1):
+        if not sys.stderr.isatty():
+            print(f"{number}/{total} {job.name}", file=sys.stderr, flush=True)
+        yield job
 
 
 def _job(case: Case, seed: int, kind: str, plan: Plan, out: Path, prints: dict[str, str]) -> Job:
@@ -80,15 +88,12 @@ def _job(case: Case, seed: int, kind: str, plan: Plan, out: Path, prints: dict[s
     decides = {"kind": kind, "probes": probes, **values, "data": prints[case.data.source]}
     text = json.dumps(decides, sort_keys=True)
     folder = out / "runs" / hashlib.sha256(text.encode()).hexdigest()[:16]
-    words = [case.data.label, case.sampler, case.estimator, case.setting, f"seed {seed}", kind]
-    return Job(kind, values, folder, probes, " ".join(word for word in words if word))
+    return Job(kind, values, folder, probes, f"{case.words} seed {seed} {kind}")
 
 
 def _sections(values: dict[str, Any]) -> dict[str, Any]:
     """All options, as JSON has them; the graph is known by its content."""
-    from sgcn.runs.config import make_config
-
-    found: dict[str, Any] = json.loads(json.dumps(make_config(values).sections()))
+    found: dict[str, Any] = json.loads(json.dumps(make_config(values).training.tables()))
     return found
 
 
@@ -160,11 +165,6 @@ def _threads(number: int | None) -> Iterator[None]:
 
 def perform(job: Job) -> None:
     """One run; its result is written last."""
-    import torch
-
-    from sgcn.training.checkpoints import write_text
-    from sgcn.training.events import to_json
-
     found = {"failed": None, "threads": torch.get_num_threads()}
     found |= _probe(job) if job.kind == PROBE else _train(job)
     job.folder.mkdir(parents=True, exist_ok=True)
@@ -173,69 +173,46 @@ def perform(job: Job) -> None:
 
 
 def _train(job: Job) -> dict[str, Any]:
-    from sgcn.runs import directory as runs
-    from sgcn.runs.config import make_config
-
-    resume = runs.is_run(job.folder) and not (job.folder / RESULT).exists()
+    resume = is_run(job.folder) and not (job.folder / RESULT).exists()
     if not resume:
         shutil.rmtree(job.folder, ignore_errors=True)
     config = make_config(job.values)
     try:
-        found: dict[str, Any] = {
-            "summary": runs.train(config, job.folder, resume=resume, quiet=True)
-        }
-    except SgcnError as error:
-        if "blew up" not in str(error):  # a full disk is no finding, training that blew up is one
-            raise
+        summary = runs_directory.train(config, job.folder, resume=resume, quiet=True)
+    except TrainingDiverged as error:  # a finding, unlike a full disk
         return {"failed": str(error)}
-    shutil.rmtree(job.folder / runs.STATE, ignore_errors=True)
+    shutil.rmtree(job.folder / STATE, ignore_errors=True)
+    found: dict[str, Any] = {"summary": summary}
     if job.kind == MEMORY:
-        from sgcn.experiments.inside import memory
-
         found["memory"] = memory(config)
     if job.kind == TIMES:
-        from sgcn.experiments.inside import snapshot_sampling
-
         found["snapshot_sampling"] = snapshot_sampling(config)
     return found
 
 
 def _probe(job: Job) -> dict[str, Any]:
-    from sgcn.analysis.variance import measure
-    from sgcn.runs.config import make_config
-
     # Not a multiple of K = 10, or all measurements would be equally far from a snapshot.
     every = 7 if job.steps <= 300 else 10 * (job.steps // 300) + 7
-    config = make_config(job.values)
-    (result,) = measure([config], job.steps, job.probes, every, quiet=True)
+    (result,) = measure([make_config(job.values)], job.steps, job.probes, every, quiet=True)
     return result
-
-
-def check(cases: Sequence[Case]) -> None:
-    """Refuse what no run could be made of, before the first one starts."""
-    from sgcn.runs.config import make_config
-
-    for case in cases:
-        make_config(case.values)
 
 
 def with_changes(
     plan: Plan, runs: int | None, epochs: int | None, samplers: str | None, restart: str
 ) -> Plan:
     """``plan`` with the runs, epochs, samplers and restart rule that a user wants."""
-    for name, value in (("--runs", runs), ("--epochs", epochs)):
-        if value is not None and value < 1:
-            raise SgcnError(f"{name} is {value}, expected a whole number >= 1")
+    plan = replace(
+        plan,
+        runs=plan.runs if runs is None else runs,
+        epochs=plan.epochs if epochs is None else epochs,
+        restart=restart,
+    )
+    check("--runs", plan.runs, integer())
+    check("--epochs", plan.epochs, integer())
     chosen = plan.samplers if samplers is None else tuple(split_names(samplers))
     for name in chosen:
         if name not in ROWS:
             raise SgcnError(
                 f"--samplers has {name!r}, expected some of {', '.join(ROWS)}{nearest(name, ROWS)}"
             )
-    return replace(
-        plan,
-        runs=runs or plan.runs,
-        epochs=epochs or plan.epochs,
-        samplers=chosen,
-        restart=restart,
-    )
+    return replace(plan, samplers=chosen)

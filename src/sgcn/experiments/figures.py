@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sgcn.experiments.core import Plan, Run
-from sgcn.experiments.measures import CURVES, curve, number
-from sgcn.experiments.output import by_case, spread
+from sgcn.experiments.measures import CURVES, by_case, curve, number, spread
 
 #: How the paper names samplers and estimators.
 SAMPLERS = {
@@ -21,6 +21,7 @@ COLOURS = {"sgcn": "#c0632b", "sgcn+": "#3f7fc1", "sgcn++": "#1b6e4a", "full": "
 _INK, _QUIET = "#1d1f23", "#5d626b"
 
 Key = Callable[[Run], Any]
+T = TypeVar("T")
 
 
 @contextmanager
@@ -69,6 +70,11 @@ def canvas(rows: int, columns: int, width: float = 3.4, height: float = 2.6) -> 
     return figure, axes
 
 
+def unique(values: Iterable[T]) -> list[T]:
+    """Each value once, in the order in which they come."""
+    return list(dict.fromkeys(values))
+
+
 def estimator(run: Run) -> str:
     return run.case.estimator
 
@@ -77,8 +83,30 @@ def setting(run: Run) -> str:
     return run.case.setting
 
 
+def graph(run: Run) -> str:
+    return run.case.data.title
+
+
 def graph_and_estimator(run: Run) -> str:
     return f"{run.case.data.title}, {run.case.estimator}"
+
+
+def graph_and_sampler(run: Run) -> str:
+    return f"{run.case.data.title}, {SAMPLERS[run.case.sampler]}"
+
+
+def grid(
+    runs: Sequence[Run], columns: int, row: Key = graph, width: float = 3.4, height: float = 2.6
+) -> tuple[Any, list[tuple[Any, list[Run]]]]:
+    """A figure with a row of axes for each value of ``row``: the figure, and axes and runs."""
+    names = unique(row(run) for run in runs)
+    figure, axes = canvas(len(names), columns, width, height)
+    for line, name in zip(axes, names, strict=True):
+        line[0].set_title(name, loc="left")
+    return figure, [
+        (line, [run for run in runs if row(run) == name])
+        for line, name in zip(axes, names, strict=True)
+    ]
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
@@ -96,20 +124,17 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def curves(
-    runs: Sequence[Run], quantities: Sequence[str], *, series: Key = estimator,
-    row: Key = lambda run: run.case.data.title, x: str = "step",
+    runs: Sequence[Run], quantities: Sequence[str], *, series: Key = estimator, row: Key = graph,
+    x: str = "step",
 ) -> Any:  # fmt: skip
     """A row of axes for each graph, a column for each quantity, a line for each of ``series``."""
-    names = list(dict.fromkeys(row(run) for run in runs))
-    figure, axes = canvas(len(names), len(quantities))
-    for line, name in zip(axes, names, strict=True):
-        here = [run for run in runs if row(run) == name]
-        for axis, quantity in zip(line, quantities, strict=True):
+    figure, lines = grid(runs, len(quantities), row)
+    for axes, here in lines:
+        for axis, quantity in zip(axes, quantities, strict=True):
             plot(axis, here, quantity, series=series, x=x)
             axis.set_xlabel(x if x == "step" else "seconds of training")
             axis.set_ylabel(CURVES[quantity])
-        line[0].set_title(name, loc="left")
-    legend(axes[0, 0], runs, series)
+    legend(figure, runs, series)
     return figure
 
 
@@ -117,7 +142,7 @@ def plot(
     axis: Any, runs: Sequence[Run], quantity: str, *, series: Key = estimator, x: str = "step"
 ) -> None:
     """Mean and spread of a quantity along the runs of each of ``series``."""
-    shade = colours(list(dict.fromkeys(series(run) for run in runs)))
+    shade = colours(unique(series(run) for run in runs))
     seen: list[float] = []
     for group in by_case(runs):
         at, mean, deviation = mean_curve(group, quantity, x)
@@ -125,7 +150,7 @@ def plot(
             continue
         colour = shade[series(group[0])]
         axis.plot(at, mean, color=colour, marker="o" if len(at) < 12 else "", ms=3)
-        low = np.maximum(mean - deviation, 0.1 * mean)  # a logarithm has no place for zero
+        low = np.maximum(mean - deviation, 0.1 * mean)  # a logarithmic axis has no zero
         axis.fill_between(at, low, mean + deviation, color=colour, alpha=0.15, lw=0)
         seen += [float(np.nanmin(mean)), float(np.nanmax(mean))]
     # Where one run blows up, the others must not be pressed to the bottom.
@@ -134,26 +159,27 @@ def plot(
 
 
 def mean_curve(runs: Sequence[Run], quantity: str, x: str) -> tuple[Any, Any, Any]:
-    """Runs have their scores at different steps: all are read off at the steps of the shortest."""
+    """Mean and spread over runs. Their scores are at different steps: all are interpolated at those
+    of the run that ended first."""
     found = [curve(run, quantity) for run in runs]
     found = [one for one in found if len(one.value)]
     if not found:
         return np.empty(0), np.empty(0), np.empty(0)
-    places = [one.step if x == "step" else one.seconds for one in found]
-    shortest = min(places, key=lambda place: place[-1])
+    times = [one.step if x == "step" else one.seconds for one in found]
+    shortest = min(times, key=lambda time: time[-1])
     last = min(200, len(shortest))
     at = shortest[np.linspace(0, len(shortest) - 1, last).astype(int)]
-    values = np.stack([np.interp(at, p, one.value) for p, one in zip(places, found, strict=True)])
+    values = np.stack([np.interp(at, t, one.value) for t, one in zip(times, found, strict=True)])
     deviation = values.std(0, ddof=1) if len(values) > 1 else np.zeros(len(at))
     return at, values.mean(0), deviation
 
 
-def legend(axis: Any, runs: Sequence[Run], series: Key = estimator) -> None:
+def legend(figure: Any, runs: Sequence[Run], series: Key = estimator) -> None:
     from matplotlib.lines import Line2D
 
-    shade = colours(list(dict.fromkeys(series(run) for run in runs)))
+    shade = colours(unique(series(run) for run in runs))
     lines = [Line2D([], [], color=colour, label=name) for name, colour in shade.items()]
-    axis.figure.legend(
+    figure.legend(
         handles=lines, loc="outside upper right", ncols=len(lines), handlelength=1.4,
         columnspacing=1.2,
     )  # fmt: skip
@@ -164,12 +190,10 @@ def legend(axis: Any, runs: Sequence[Run], series: Key = estimator) -> None:
 
 def against(runs: Sequence[Run], quantities: dict[str, str], x: str) -> Any:
     """Numbers against the number that is varied, a line for each estimator."""
-    names = list(dict.fromkeys(run.case.data.title for run in runs))
-    figure, axes = canvas(len(names), len(quantities))
-    for line, name in zip(axes, names, strict=True):
-        here = [run for run in runs if run.case.data.title == name]
-        for axis, (quantity, words) in zip(line, quantities.items(), strict=True):
-            for kind in dict.fromkeys(run.case.estimator for run in here):
+    figure, lines = grid(runs, len(quantities))
+    for axes, here in lines:
+        for axis, (quantity, words) in zip(axes, quantities.items(), strict=True):
+            for kind in unique(run.case.estimator for run in here):
                 groups = by_case([run for run in here if run.case.estimator == kind])
                 at = [group[0].case.at for group in groups]
                 found = [spread([number(run, quantity) for run in group]) for group in groups]
@@ -182,49 +206,43 @@ def against(runs: Sequence[Run], quantities: dict[str, str], x: str) -> Any:
             axis.minorticks_off()
             axis.set_xlabel(x)
             axis.set_ylabel(words)
-        line[0].set_title(name, loc="left")
-    legend(axes[0, 0], runs)
+    legend(figure, runs)
     return figure
 
 
 def stacks(runs: Sequence[Run], parts: Sequence[str], words: str) -> Any:
     """A bar for each case, made of ``parts``; the paper's shares are in the tables."""
-    groups = by_case(runs)
-    titles = list(dict.fromkeys(run.case.data.title for run in runs))
-    most = max(sum(g[0].case.data.title == title for g in groups) for title in titles)
-    figure, axes = canvas(len(titles), 1, width=7.5, height=0.45 * most + 0.7)
+    most = max(Counter(group[0].case.data for group in by_case(runs)).values())
+    figure, lines = grid(runs, 1, width=7.5, height=0.45 * most + 0.7)
     tints = ("#8c5a12", "#d9b36a", "#2f6db3", "#8fb8e3", "#3f8f78")
-    for axis, title in zip(axes[:, 0], titles, strict=True):
-        here = [group for group in groups if group[0].case.data.title == title]
-        left = np.zeros(len(here))
-        places = range(len(here))
+    for (axis,), here in lines:
+        groups = by_case(here)
+        left = np.zeros(len(groups))
+        rows = range(len(groups))
         for part, tint in zip(parts, tints, strict=True):
-            size = np.array([spread([number(run, part) for run in group])[0] for group in here])
-            axis.barh(places, size, left=left, color=tint, height=0.6, label=part.replace("_", " "))
+            size = np.array([spread([number(run, part) for run in group])[0] for group in groups])
+            axis.barh(rows, size, left=left, color=tint, height=0.6, label=part.replace("_", " "))
             left += np.nan_to_num(size)
-        deviation = [spread([number(run, "total") for run in group])[1] for group in here]
-        axis.errorbar(left, places, xerr=np.nan_to_num(deviation), fmt="none", ecolor=_INK,
+        deviation = [spread([number(run, "total") for run in group])[1] for group in groups]
+        axis.errorbar(left, rows, xerr=np.nan_to_num(deviation), fmt="none", ecolor=_INK,
                       elinewidth=1, capsize=2)  # fmt: skip
-        axis.set_yticks(places, [group[0].case.estimator for group in here])
-        axis.set_ylim(len(here) - 0.5, -0.5)
+        axis.set_yticks(rows, [group[0].case.estimator for group in groups])
+        axis.set_ylim(len(groups) - 0.5, -0.5)
         axis.grid(axis="y", visible=False)
-        axis.set_title(title, loc="left")
-    axes[-1, 0].set_xlabel(words)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
+    axis.set_xlabel(words)
+    handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", ncols=1, handlelength=1)
     return figure
 
 
 def bars(runs: Sequence[Run], quantities: dict[str, str]) -> Any:
     """A column of axes for each quantity, a bar for each estimator beside each other."""
-    titles = list(dict.fromkeys(run.case.data.title for run in runs))
-    figure, axes = canvas(len(titles), len(quantities), width=3.0, height=2.2)
-    for line, title in zip(axes, titles, strict=True):
-        groups = by_case([run for run in runs if run.case.data.title == title])
-        samplers = list(dict.fromkeys(group[0].case.sampler for group in groups))
-        kinds = list(dict.fromkeys(group[0].case.estimator for group in groups))
-        for axis, (quantity, words) in zip(line, quantities.items(), strict=True):
-            for group in groups:
+    figure, lines = grid(runs, len(quantities), width=3.0, height=2.2)
+    for axes, here in lines:
+        samplers = unique(run.case.sampler for run in here)
+        kinds = unique(run.case.estimator for run in here)
+        for axis, (quantity, words) in zip(axes, quantities.items(), strict=True):
+            for group in by_case(here):
                 case = group[0].case
                 mean, deviation = spread([number(run, quantity) for run in group])
                 at = samplers.index(case.sampler) + 0.36 * (
@@ -236,6 +254,5 @@ def bars(runs: Sequence[Run], quantities: dict[str, str]) -> Any:
             axis.set_xlim(-0.6, len(samplers) - 0.4)
             axis.grid(axis="x", visible=False)
             axis.set_ylabel(words)
-        line[0].set_title(title, loc="left")
-    legend(axes[0, 0], runs)
+    legend(figure, runs)
     return figure

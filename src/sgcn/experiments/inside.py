@@ -1,20 +1,21 @@
-"""What a run does not tell by itself: memory of its tables, the sampling of its snapshots."""
+"""What a run's files do not say: memory of its tables, and the sampling of its snapshots."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import perf_counter
 
 import torch
 
 from sgcn.block import Int32
 from sgcn.estimators.engine import Engine
+from sgcn.machine import peak_memory, resident_memory
 from sgcn.runs.config import Config
 from sgcn.runs.directory import prepare
 from sgcn.samplers.base import exact_block
 from sgcn.task import Task, split_nodes, train_nodes
 
 _MEGABYTE = 1 << 20
+_REPEATS = 3  # of what is timed
 
 
 def memory(config: Config) -> dict[str, float | None]:
@@ -22,7 +23,7 @@ def memory(config: Config) -> dict[str, float | None]:
 
     The process must have done nothing but the run of ``config``.
     """
-    now = _rss("VmRSS"), _rss("VmHWM")  # before anything else is made
+    now = resident_memory() / _MEGABYTE, peak_memory() / _MEGABYTE  # before anything else is made
     device = None
     if torch.cuda.is_available():
         device = torch.cuda.max_memory_allocated() / _MEGABYTE
@@ -34,33 +35,24 @@ def memory(config: Config) -> dict[str, float | None]:
     return {"rss_mb": now[0], "peak_rss_mb": now[1], "tables_mb": tables, "device_mb": device}
 
 
-def _rss(name: str) -> float | None:
-    """A line of /proc/self/status in MB. (getrusage counts the parent process before exec.)"""
-    status = Path("/proc/self/status")
-    if not status.is_file():
-        return None
-    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-    return int(lines[name].split()[0]) / 1024.0
-
-
-def snapshot_sampling(config: Config, repeats: int = 3) -> float:
-    """Seconds that the blocks of a large-batch snapshot take; 0 for the whole graph."""
+def snapshot_sampling(config: Config) -> float:
+    """Seconds that the blocks of a large-batch snapshot take; 0 if snapshots cover all nodes."""
     engine = _engine(config)
     if engine.estimator.snapshot_nodes is None or not engine.estimator.takes_snapshots:
         return 0.0
     engine.snapshot()  # draws the pool
     assert engine.pool is not None
     began = perf_counter()
-    for _ in range(repeats):
+    for _ in range(_REPEATS):
         rows: Int32 = engine.pool
         for _ in range(engine.operands.sampled_depth):
             rows = exact_block(engine.graph, rows).src
-    return (perf_counter() - began) / repeats
+    return (perf_counter() - began) / _REPEATS
 
 
 def _engine(config: Config) -> Engine:
     config, graph, model = prepare(config)
     return Engine(
-        config.estimator, model, graph, Task.of(graph), train_nodes(graph), config.sampler,
-        seed=config.training.seed, scored=split_nodes(graph, 1),
+        config.training.estimator, model, graph, Task.of(graph), train_nodes(graph),
+        config.training.sampler, seed=config.training.loop.seed, scored=split_nodes(graph, 1),
     )  # fmt: skip

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, Run
+
+Float64 = npt.NDArray[np.float64]
 
 #: The paper's five parts of the time.
 PARTS = (
@@ -110,6 +114,21 @@ def number(run: Run, name: str) -> float:
     return math.nan if run.failed else NUMBERS[name](run)
 
 
+def by_case(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each case together, in the order of the cases."""
+    groups: dict[int, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(id(run.case), []).append(run)
+    return list(groups.values())
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation of the values that exist; NaN where there are too few."""
+    known = [value for value in values if math.isfinite(value)]
+    mean = statistics.fmean(known) if known else math.nan
+    return mean, statistics.stdev(known) if len(known) > 1 else math.nan
+
+
 # -- curves -------------------------------------------------------------------------------------
 
 
@@ -117,9 +136,9 @@ def number(run: Run, name: str) -> float:
 class Curve:
     """A quantity along a run."""
 
-    step: np.ndarray[tuple[int], np.dtype[np.float64]]
-    seconds: np.ndarray[tuple[int], np.dtype[np.float64]]
-    value: np.ndarray[tuple[int], np.dtype[np.float64]]
+    step: Float64
+    seconds: Float64
+    value: Float64
 
 
 #: Curves by name, and what an axis calls them.
@@ -155,7 +174,7 @@ def _steps(run: Run) -> list[dict[str, float]]:
     return [e for e in run.events if e["event"] == "step"]
 
 
-def _clock(run: Run) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _clock(run: Run) -> Float64:
     """Seconds before each step, and after the last."""
     spent = [e["sampling"] + e["transfer"] + e["compute"] for e in _steps(run)]
     return np.concatenate([[0.0], np.cumsum(spent)])

@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import os
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 
 from sgcn.errors import SgcnError
 from sgcn.experiments.core import Case, Experiment, Plan, Run
-from sgcn.experiments.measures import curve, number
-from sgcn.training.checkpoints import write_text
+from sgcn.experiments.figures import finish, style
+from sgcn.experiments.measures import by_case, curve, number, spread
+from sgcn.files import replacing, write_text
 from sgcn.training.events import to_json
 
 COLUMNS = (
@@ -25,8 +25,8 @@ COLUMNS = (
 _POINTS = 200  # of a curve, at most
 
 
-def check_place(out: Path) -> None:
-    """Refuse a place that no directory can be made in, before any work is done."""
+def check_directory(out: Path) -> None:
+    """Make sure that the directory ``out`` can be made and written, before any work is done."""
     home = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not home.is_dir() or not os.access(home, os.W_OK):
         raise SgcnError(f"--out is '{out}', expected a directory that can be written")
@@ -50,7 +50,7 @@ def write(
         "note": experiment.note,
         "results": summary,
         "failed": [
-            {"case": _words(run.case), "seed": run.seed, "why": run.failed}
+            {"case": run.case.words, "seed": run.seed, "why": run.failed}
             for run in runs if run.failed
         ],
     }  # fmt: skip
@@ -62,11 +62,6 @@ def write(
     return paths
 
 
-def _words(case: Case) -> str:
-    words = (case.data.label, case.sampler, case.estimator, case.setting)
-    return " ".join(word for word in words if word)
-
-
 # -- tidy ---------------------------------------------------------------------------------------
 
 
@@ -75,12 +70,7 @@ def _csv(name: str, experiment: Experiment, plan: Plan, runs: Sequence[Run]) -> 
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for run in runs:
-        case = run.case
-        start = {
-            "experiment": name, "budget": plan.budget, "data": case.data.label,
-            "comparison": case.data.note, "sampler": case.sampler, "estimator": case.estimator,
-            "setting": case.setting, "seed": run.seed,
-        }  # fmt: skip
+        start = {"experiment": name, "budget": plan.budget, **run.case.columns, "seed": run.seed}
         for row in _rows(experiment, run):
             writer.writerow(start | row)
     return text.getvalue()
@@ -119,21 +109,6 @@ def reference(experiment: Experiment, case: Case, quantity: str) -> Sequence[flo
     return None if dataset is None else experiment.reference(dataset, case, quantity)
 
 
-def by_case(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs of each case together, in the order of the cases."""
-    groups: dict[int, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(id(run.case), []).append(run)
-    return list(groups.values())
-
-
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation of the values that exist; NaN where there are too few."""
-    known = [value for value in values if math.isfinite(value)]
-    mean = statistics.fmean(known) if known else math.nan
-    return mean, statistics.stdev(known) if len(known) > 1 else math.nan
-
-
 def summarise(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any]]:
     """One entry for each case and quantity: mean and spread over the runs, and the paper's."""
     entries = []
@@ -143,9 +118,7 @@ def summarise(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any
             mean, deviation = spread([number(run, quantity) for run in group])
             known = reference(experiment, case, quantity)
             entries.append({
-                "data": case.data.label, "comparison": case.data.note,
-                "same_data": case.data.same, "sampler": case.sampler,
-                "estimator": case.estimator, "setting": case.setting, "quantity": quantity,
+                **case.columns, "same_data": case.data.same, "quantity": quantity,
                 "mean": _known(mean), "spread": _known(deviation), "runs": len(group),
                 "failed": sum(run.failed is not None for run in group),
                 "paper": known[0] if known else None,
@@ -209,29 +182,26 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _shown(mean: float | None, deviation: float | None, failed: int = 0) -> str:
-    """Four digits of the mean, and as many places of the spread."""
+    """Four digits of the mean, and the spread with as many decimals."""
     text = "-"
     if mean is not None:
-        places = max(3 - math.floor(math.log10(abs(mean))), 0) if mean else 0
-        text = f"{mean:.{places}f}"
+        decimals = max(3 - math.floor(math.log10(abs(mean))), 0) if mean else 0
+        text = f"{mean:.{decimals}f}"
         if deviation is not None:
-            text += f" ± {deviation:.{places}f}"
+            text += f" ± {deviation:.{decimals}f}"
     return f"{text} ({failed} diverged)" if failed else text
 
 
 def _figure(experiment: Experiment, plan: Plan, runs: Sequence[Run], paths: Sequence[Path]) -> None:
-    from sgcn.experiments.figures import finish, style
-
     with style():
         figure = experiment.draw(runs)
         finish(figure, experiment.title, plan, runs)
         for path in paths:
-            temporary = path.with_name(f".{path.name}")
             # Without a date the same runs give the same file.
             metadata = {"Date": None} if path.suffix == ".svg" else None
-            figure.savefig(temporary, dpi=130, format=path.suffix[1:], metadata=metadata)
-            os.replace(temporary, path)
-            figure.set_layout_engine("none")  # places were found for the first, and stay
+            with replacing(path) as temporary:
+                figure.savefig(temporary, dpi=130, metadata=metadata)
+            figure.set_layout_engine("none")  # positions were found for the first, and stay
         import matplotlib.pyplot as plt
 
         plt.close(figure)

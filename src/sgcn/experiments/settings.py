@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sgcn.estimators import make_estimator
-from sgcn.experiments.core import TRAIN, Case, Plan, paper
-from sgcn.experiments.data import Dataset
+from sgcn.experiments.core import TRAIN, Case, Plan
+from sgcn.experiments.data import Dataset, paper
 
 SAMPLERS: dict[str, dict[str, Any]] = {
     "exact": {},
@@ -46,9 +47,13 @@ def case(
     kinds: tuple[str, ...] = (TRAIN,),
     epochs: int | None = None,
     batch_size: int | None = None,
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
     **schedule: Any,
 ) -> Case:
-    """A row of the paper on ``data``; ``schedule`` changes options of estimators with snapshots."""
+    """A row of the paper on ``data``.
+
+    ``schedule`` changes options of estimators with snapshots, ``changes`` those of other sections.
+    """
     values: dict[str, Any] = {
         "data": data.source,
         "model": {"layers": 2, "widths": plan.width, "activation": "elu", "head": True},
@@ -67,6 +72,8 @@ def case(
         values["sampler"] = {"name": sampler, **SAMPLERS[sampler]}
         if make_estimator(values["estimator"]["name"]).takes_snapshots:
             values["estimator"] |= _schedule(plan, data) | schedule
+    for section, options in (changes or {}).items():
+        values[section] = values[section] | options
     return Case(data, sampler, estimator, values, setting, at, kinds)
 
 

@@ -10,6 +10,7 @@ from numba import njit, prange, types
 from numba.extending import intrinsic
 
 from sgcn.kernels.memory import index
+from sgcn.kernels.threads import parallel
 
 _PIECE = 1 << 14  # numbers that a thread takes at a time
 _LOWEST = np.float32(-87.0)  # exp of less is no normal float32
@@ -52,7 +53,7 @@ def _below_zero(z: Any) -> Any:
     return scale * (q * r * r + r) + (scale - np.float32(1.0))
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def elu(z: Any, out: Any) -> None:
     """out = z where it is positive, exp(z) - 1 elsewhere."""
     source, target = z.reshape(-1), out.reshape(-1)

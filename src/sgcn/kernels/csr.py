@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from sgcn.kernels.threads import parallel
+
 _BEHIND = np.int32(2**31 - 1)  # all columns
 
 
@@ -89,7 +91,7 @@ def sort_rows(indptr: Any, indices: Any) -> Any:
     return kept
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def sort_many_rows(indptr: Any, indices: Any) -> Any:
     """`sort_rows` on all cores: for graphs whose sorting takes longer than waking them."""
     kept = np.zeros(len(indptr) - 1, np.int64)
@@ -116,7 +118,7 @@ def _sort_weighted_row(row: Any, values: Any) -> Any:
     return m
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def sort_weighted_rows(indptr: Any, indices: Any, values: Any) -> Any:
     """`sort_many_rows` with weights: those of a duplicate add up, and zeros are dropped."""
     kept = np.zeros(len(indptr) - 1, np.int64)

@@ -25,6 +25,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from sgcn.kernels.lanes import LANES, load, number, store
+from sgcn.kernels.threads import parallel
 
 # numba compiles for the processor that it runs on, unless a variable of the environment names one.
 _TOLD = any(getattr(numba.config, name, None) for name in ("CPU_NAME", "CPU_FEATURES"))
@@ -233,7 +234,7 @@ def _some(
                             target[place] = target[place] + value if more else value
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def product(
     a: Any, ids: Any, a_turned: bool, b: Any, b_turned: bool, out: Any, threads: int
 ) -> None:

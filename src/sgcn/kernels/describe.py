@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 from sgcn.kernels.random import bits
+from sgcn.kernels.threads import parallel
 
 
 @njit(inline="always")
@@ -35,7 +36,7 @@ def components(indptr: Any, indices: Any) -> Any:
     return parent
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def same_classes(indptr: Any, indices: Any, y: Any) -> Any:
     """For every row, how many edges join two nodes of one class (>= 0), and how many have a class
     at both ends."""
@@ -50,7 +51,7 @@ def same_classes(indptr: Any, indices: Any, y: Any) -> Any:
     return same, both
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def shared_labels(indptr: Any, indices: Any, y: Any) -> Any:
     """For every row, the sum over its edges of |A & B| / |A | B| for the label sets A and B of the
     ends, and the number of edges where there is a label at all."""
@@ -71,7 +72,7 @@ def shared_labels(indptr: Any, indices: Any, y: Any) -> Any:
     return total, count
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def row_hashes(words: Any, sign: Any) -> Any:
     """A 64-bit hash of every row, 0 for a row of zeros; ``words`` are the bits of its values.
 
@@ -89,7 +90,7 @@ def row_hashes(words: Any, sign: Any) -> Any:
     return hashes
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def sparse_row_hashes(indptr: Any, indices: Any, words: Any, sign: Any) -> Any:
     """`row_hashes` of rows in CSR."""
     hashes = np.zeros(len(indptr) - 1, np.uint64)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from sgcn.kernels.threads import parallel
+
 
 @njit(nogil=True, cache=True)
 def add_moments(part: Any, chosen: Any, origin: Any, total: Any, squares: Any) -> None:
@@ -19,7 +21,7 @@ def add_moments(part: Any, chosen: Any, origin: Any, total: Any, squares: Any) -
             squares[f] += difference * difference
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def standardise(part: Any, shift: Any, scale: Any, out: Any) -> None:
     """out = (part - shift) * scale, rounded to float32 once."""
     for i in prange(len(part)):

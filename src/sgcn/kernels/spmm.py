@@ -16,6 +16,7 @@ from numba import njit, prange
 
 from sgcn.kernels.lanes import LANES, add, load, number, scale, store, zeros
 from sgcn.kernels.memory import AHEAD, prefetch
+from sgcn.kernels.threads import parallel
 
 _PIECES = 32
 _LINE = 16  # float32 numbers in a cache line
@@ -46,7 +47,7 @@ def _soon(table: Any, at: Any) -> None:
         prefetch(table, at + line)
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def spmm(indptr: Any, indices: Any, weights: Any, table: Any, ids: Any, out: Any) -> None:
     """out = M table, or M table[ids] if ``ids`` is not None: read in place, never written down."""
     rows, width = out.shape
@@ -74,7 +75,7 @@ def spmm(indptr: Any, indices: Any, weights: Any, table: Any, ids: Any, out: Any
                 store(target, k * width + f, total)
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def propagate(
     indptr: Any,
     indices: Any,
@@ -189,7 +190,7 @@ def transpose(indptr: Any, indices: Any, weights: Any, columns: int) -> Any:
     return turned, rows, values
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def sparse_rows_times(indptr: Any, indices: Any, data: Any, ids: Any, w: Any, out: Any) -> None:
     """out = X[ids] w for sparse feature rows X."""
     width = out.shape[1]
@@ -210,7 +211,7 @@ def sparse_rows_times(indptr: Any, indices: Any, data: Any, ids: Any, w: Any, ou
                 rest[f] += data[e] * w[indices[e], striped + f]
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def sparse_rows_times_transposed(
     indptr: Any, indices: Any, data: Any, ids: Any, g: Any, out: Any
 ) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 from sgcn.kernels.random import bits, uniform
+from sgcn.kernels.threads import parallel
 
 _LOW_HALF = np.int64(0xFFFFFFFF)
 _NO_EDGE = np.int64(np.iinfo(np.int64).max)  # sorts behind every edge
@@ -24,7 +25,7 @@ def _rank(size: Any, u: Any, low: float, high: float, bend: float, root: float) 
     return min(max(rank, 0), size - 1)
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def draw_edges(
     codes: Any,
     first: int,
@@ -94,7 +95,7 @@ def absorb_edges(codes: Any, have: int) -> Any:
     return count
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def rows_of_edges(codes: Any, n: int, pieces: int) -> Any:
     """CSR arrays with both directions of sorted, distinct edges, whatever ``pieces`` is.
 
@@ -144,7 +145,7 @@ def _bell(stream: Any, counter: Any) -> Any:
     return np.float32(total - 131070) * np.float32(3.0**0.5 / 65536)
 
 
-@njit(nogil=True, cache=True, parallel=True)
+@parallel
 def noisy_rows(centres: Any, group: Any, scale: float, noise: float, stream: Any) -> Any:
     """Row i is ``scale * centres[group[i]] + noise * bell``."""
     width = centres.shape[1]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sgcn import __version__
 from sgcn.errors import SgcnError
-from sgcn.report.recording import PARTS, Recording, is_run
+from sgcn.files import check_target, write_text
+from sgcn.report.recording import PARTS, Recording
 from sgcn.report.thinning import POINTS
+from sgcn.runs.layout import is_run
 from sgcn.training.events import to_json
+from sgcn.version import __version__
 
 _WEB = Path(__file__).parent / "web"
 _SCRIPTS = ("format.js", "chart.js", "tables.js", "script.js")
@@ -28,7 +28,7 @@ def find_runs(paths: Sequence[Path]) -> list[Recording]:
     """The runs that ``paths`` name: run directories, or folders of them as `sgcn compare` makes."""
     folders: dict[Path, None] = {}
     for path in paths:
-        found = [path] if is_run(path) else sorted(p for p in _inside(path) if is_run(p))
+        found = [path] if is_run(path) else sorted(p for p in path.glob("*") if is_run(p))
         if not found:
             raise SgcnError(
                 f"{path} is not a run directory, expected one that sgcn train wrote or a folder "
@@ -37,13 +37,6 @@ def find_runs(paths: Sequence[Path]) -> list[Recording]:
         folders |= dict.fromkeys(folder.resolve() for folder in found)
     names = _names(list(folders))
     return [Recording(folder, name) for folder, name in zip(folders, names, strict=True)]
-
-
-def _inside(path: Path) -> list[Path]:
-    try:
-        return list(path.iterdir())
-    except OSError:
-        return []
 
 
 def _names(folders: list[Path]) -> list[str]:
@@ -91,20 +84,9 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def check_out(out: Path) -> None:
-    """Refuse a place where the page cannot be written."""
-    folder = out.absolute().parent
-    if out.suffix != ".html" or out.is_dir() or not folder.is_dir():
-        raise SgcnError(
-            f"--out is {out}, expected the name of a file ending in .html in a folder that exists"
-        )
-    if not os.access(folder, os.W_OK):
-        raise SgcnError(f"--out is {out}, expected a folder where files can be written")
-
-
 def write_page(paths: Sequence[Path], out: Path) -> int:
-    """Write the page of the runs in ``paths`` to ``out``, whole or not at all; how many runs."""
-    check_out(out)
+    """Write the page of the runs in ``paths`` to ``out``, all of it or nothing; how many runs."""
+    check_target("--out", out, (".html",))
     runs = find_runs(paths)
     for run in runs:
         run.refresh()
@@ -114,15 +96,8 @@ def write_page(paths: Sequence[Path], out: Path) -> int:
                 "wait for it, or follow it with --live"
             )
     text = page(page_data(runs))
-    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".html", dir=out.absolute().parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, out)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise SgcnError(f"{out} cannot be written ({error.strerror}): make room") from None
-        raise
+        write_text(out, text)
+    except OSError as error:
+        raise SgcnError(f"{out} cannot be written ({error.strerror}): make room") from None
     return len(runs)

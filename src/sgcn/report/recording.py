@@ -13,9 +13,8 @@ import numpy as np
 
 from sgcn.errors import SgcnError
 from sgcn.report.thinning import POINTS, Floats, smooth, thin
+from sgcn.runs.layout import CONFIG, METRICS, SUMMARY
 
-#: The files of `sgcn.runs.directory`, named again: reading them need not wait for torch.
-CONFIG, METRICS, SUMMARY = "config.toml", "metrics.jsonl", "summary.json"
 #: The curves, and whether they jump from batch to batch so much that a smooth line helps.
 CURVES = {
     "loss": True,
@@ -23,14 +22,10 @@ CURVES = {
     "validation_loss": False,
     "gradient_norm": True,
     "gradient_error": False,
-    "drift": False,
+    "norm_growth": False,
 }
 #: The parts of a run's seconds, in the order in which a step meets them.
 PARTS = ("sampling", "transfer", "compute", "snapshot", "evaluation")
-
-
-def is_run(path: Path) -> bool:
-    return (path / CONFIG).is_file()
 
 
 def _column() -> array[float]:
@@ -90,7 +85,7 @@ class Recording:
         return before != (self.config, self.summary, self._read, self._last)
 
     def _follow(self, path: Path) -> None:
-        """Read the new whole lines; a line that is still being written waits for the next call."""
+        """Read the new complete lines; one that is still being written waits for the next call."""
         try:
             file = path.open("rb")
         except FileNotFoundError:
@@ -120,7 +115,8 @@ class Recording:
         kind = event.get("event")
         found: dict[str, Any] = {}
         if kind == "step":
-            found |= {name: event.get(name) for name in ("loss", "gradient_norm", "drift")}
+            names = ("loss", "gradient_norm", "norm_growth")
+            found |= {name: event.get(name) for name in names}
             self._count(event, step, seconds)
         elif kind == "score":
             score, took = event.get("validation"), _number(event.get("evaluation"))
@@ -146,7 +142,7 @@ class Recording:
             self.spent[name] += value if value == value else 0.0
 
     def drawn(self, points: int = POINTS) -> dict[str, Any]:
-        """Everything that the page knows of this run, ready for JSON."""
+        """What the page shows of this run, ready for JSON."""
         curves: dict[str, dict[str, Any]] = {}
         for name, noisy in CURVES.items():
             curve = self.curves[name]
@@ -164,7 +160,7 @@ class Recording:
         }
 
     def _so_far(self) -> dict[str, Any]:
-        """The summary that can be told before the end: counted from the events, without a test."""
+        """The summary before the end, counted from the events; there is no test score yet."""
         known = {"data": "data", "sampler": "sampler.name", "estimator": "estimator.name"}
         seed = self.config.get("training.seed", "")
         return {

@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def thin(values: Floats, points: int = POINTS) -> npt.NDArray[np.int64]:
-    """Places of at most ``points`` values, in order, that keep every spike.
+    """Indices of at most ``points`` values, in order, that keep every spike.
 
     Both ends stay, and of each bucket of neighbours the least and the greatest.
     """
@@ -39,9 +39,9 @@ def smooth(values: Floats) -> Floats:
 
 
 def _means(values: Floats, half: int) -> Floats:
-    """The mean of what is known at most ``half`` places away from each value."""
-    place = np.arange(len(values))
-    first, last = np.maximum(place - half, 0), np.minimum(place + half + 1, len(values))
+    """The mean of what is known at most ``half`` steps away from each value."""
+    index = np.arange(len(values))
+    first, last = np.maximum(index - half, 0), np.minimum(index + half + 1, len(values))
     known = ~np.isnan(values)
     sums = np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0))])
     counts = np.concatenate([[0], np.cumsum(known)])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
+
+from sgcn.files import replacing
+from sgcn.runs.layout import CURVES, read_events
 
 
 def draw(runs: Sequence[Path], out: Path | None = None) -> Path:
@@ -14,9 +16,7 @@ def draw(runs: Sequence[Path], out: Path | None = None) -> Path:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from sgcn.runs.directory import read_events
-
-    out = out or runs[0] / "curves.png"
+    out = out or runs[0] / CURVES
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
     for run in runs:
         events = read_events(run)
@@ -36,10 +36,9 @@ def draw(runs: Sequence[Path], out: Path | None = None) -> Path:
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False)
-    temporary = out.with_name(f".{out.name}")
-    figure.savefig(temporary, dpi=120, format="png")
+    with replacing(out) as temporary:
+        figure.savefig(temporary, dpi=120, format="png")
     plt.close(figure)
-    os.replace(temporary, out)
     return out
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,41 +14,37 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from sgcn import __version__
-from sgcn.training.checkpoints import write_tensors, write_text
-from sgcn.runs.config import Config, make_config, read_toml
+from sgcn.compute.inputs import LazyRows
+from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators.engine import can_preaggregate
-from sgcn.training.events import JsonLines, ProbeEvent, Progress, Sink, to_json
+from sgcn.files import write_text
 from sgcn.graph import Graph
+from sgcn.machine import peak_memory
 from sgcn.nn import Model, make_model
-from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
-from sgcn.training.optimizers import light
 from sgcn.rng import Key
-from sgcn.compute.inputs import LazyRows
 from sgcn.rows import store_of
+from sgcn.runs import curves
+from sgcn.runs.config import Config, make_config, read_toml
+from sgcn.runs.layout import CONFIG, METRICS, MODEL, STATE, SUMMARY, is_run
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
+from sgcn.training.checkpoints import write_tensors
+from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
+from sgcn.training.options import LoopOptions, ModelOptions, Training
+from sgcn.training.sinks import JsonLines, Progress, Sink
+from sgcn.version import __version__
 
-CONFIG, SUMMARY, MODEL, METRICS, STATE = (
-    "config.toml",
-    "summary.json",
-    "model.safetensors",
-    "metrics.jsonl",
-    "state",
-)
-_PROBES = 8  # draws a look at the gradient's error
-
-
-def is_run(path: Path) -> bool:
-    return (path / CONFIG).is_file()
+#: Makes what looks at the gradient's error every ``probe_every`` steps, or refuses to.
+MakeProbe = Callable[[LoopOptions, Model], Callback]
 
 
 def prepare(config: Config) -> tuple[Config, Graph, Model]:
     """The graph and the fresh model of ``config``, everything checked before any work starts."""
-    graph = open_data(config.data, **asdict(config.graph))
+    training = config.training
+    graph = open_data(config.data, **training.graph.values())
     if is_file(config.data):  # a run may be resumed from another folder
         config = replace(config, data=str(Path(config.data).resolve()))
     if graph.x is None:
@@ -59,38 +53,32 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
     if not np.isfinite(values).all():
         raise SgcnError(f"{config.data} has features that are NaN or infinite, expected numbers")
     task = Task.of(graph)
-    if config.model.layer == "auto":
+    if training.model.layer == "auto":
         layer = "concat" if task.multi_label else "mean"
-        config = replace(config, model=replace(config.model, layer=layer))
-    kind = config.model
-    widths = kind.widths
-    if isinstance(widths, tuple) and len(widths) != kind.layers:
-        raise SgcnError(
-            f"model.widths has {len(widths)} entries, expected one number or one for each of the "
-            f"{kind.layers} layers"
-        )
+        chosen = ModelOptions.of({**training.model.values(), "layer": layer})
+        training = replace(training, model=chosen)
     model = make_model(
-        graph.x.shape[1], task.classes, layer=kind.layer, widths=widths, layers=kind.layers,
-        activation=kind.activation, dropout=kind.dropout, bias=kind.bias, head=kind.head,
-        seed=config.training.seed,
-    )  # fmt: skip
-    return config, graph, model
+        graph.x.shape[1], task.classes, **training.model.values(), seed=training.loop.seed
+    )
+    return replace(config, training=training), graph, model
 
 
 def rehearse(config: Config, graph: Graph, model: Model) -> None:
     """Run ``model`` on the sample of one node: what does not fit shows before any work is done."""
-    early = bool(config.training.preaggregate)
+    training = config.training
+    early = bool(training.loop.preaggregate)
     if model.depth - early < 1:
         raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
     # Subgraphs fit any depth and hold their own rows; a small sample stands in for a big one.
-    sampler = make_sampler("neighbor", sizes=1) if config.sampler.draws_nodes else config.sampler
+    small = training.sampler.draws_nodes
+    sampler = make_sampler("neighbor", sizes=1) if small else training.sampler
     batch = sampler.sample(graph, train_nodes(graph)[:1], Key(0), model.depth - early)
     x = LazyRows(store_of(graph.x), torch.from_numpy(batch.inputs))
     operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
     model(([Preaggregated(x)] if early else []) + operators, x)
 
 
-def check_place(out: Path, *, force: bool = False) -> None:
+def check_output(out: Path, *, force: bool = False) -> None:
     """Make sure that a new run may be written to ``out``."""
     if is_run(out):
         if not force:
@@ -105,31 +93,39 @@ def check_place(out: Path, *, force: bool = False) -> None:
 
 
 def train(
-    config: Config, out: Path, *, resume: bool = False, force: bool = False, quiet: bool = False
+    config: Config,
+    out: Path,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    quiet: bool = False,
+    make_probe: MakeProbe | None = None,
 ) -> dict[str, Any]:
     """Train into the run directory ``out``; its summary. With ``force`` it may replace a run."""
     if not resume:
-        check_place(out, force=force)
+        check_output(out, force=force)
     config, graph, model = prepare(config)
-    if config.training.preaggregate is None:
-        early = can_preaggregate(model, graph, config.sampler)
-        config = replace(config, training=replace(config.training, preaggregate=early))
+    config = replace(config, training=_decided(config.training, graph, model))
     rehearse(config, graph, model)
+    loop = config.training.loop
+    callbacks = []
+    if loop.probe_every is not None:
+        if make_probe is None:
+            raise SgcnError(f"probe_every is {loop.probe_every}, expected none: there is no probe")
+        callbacks = [make_probe(loop, model)]
     home = next(path for path in (out, *out.absolute().parents) if path.exists())
-    weights = sum(p.numel() for p in model.parameters())
-    if config.training.probe_every is not None:
-        from sgcn.machine import check_memory
-        from sgcn.analysis.probe import GradientProbe
-
-        check_memory(
-            GradientProbe(_PROBES).bytes_needed(weights), f"probes of {weights:,} weights",
-            "leave out training.probe_every",
-        )  # fmt: skip
     needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
     if shutil.disk_usage(home).free < needed:
         raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
     try:
-        return _train(config, graph, model, out, resume, quiet)
+        if not resume:
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir(parents=True)
+            write_text(out / CONFIG, config.to_toml())
+        sinks: list[Sink] = [JsonLines(out / METRICS)]
+        if not quiet:
+            sinks.append(Progress())
+        return _train(config, graph, model, out, sinks, callbacks)
     except OSError as error:
         raise SgcnError(
             f"{out} cannot be written ({error.strerror or error}): make room, then "
@@ -137,71 +133,30 @@ def train(
         ) from None
 
 
-def _train(
-    config: Config, graph: Graph, model: Model, out: Path, resume: bool, quiet: bool
-) -> dict[str, Any]:
-    if not resume:
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir(parents=True)
-        write_text(out / CONFIG, config.to_toml())
-    metrics = JsonLines(out / METRICS, _metrics_bytes(out) if resume else 0)
-    sinks: list[Sink] = [metrics]
-    if not quiet:
-        sinks.append(Progress())
-    options = config.training
-    fitted = fit(
-        model, graph, sampler=config.sampler, estimator=config.estimator,
-        optimizer=lambda parameters: optimizer_of(config, parameters),
-        epochs=options.epochs, batch_size=options.batch_size,
-        batches_per_epoch=options.batches_per_epoch, inductive=options.inductive,
-        preaggregate=options.preaggregate, average=options.average,
-        evaluate_every=options.evaluate_every,
-        best_by=options.best_by, patience=options.patience, seed=options.seed,
-        threads=options.threads, sinks=sinks, callbacks=_probes(config, metrics), state=out / STATE,
-        checkpoint_seconds=options.checkpoint_seconds,
-    )  # fmt: skip
-    write_tensors(out / MODEL, dict(model.state_dict()))
-    from sgcn.runs.curves import draw
+def _decided(training: Training, graph: Graph, model: Model) -> Training:
+    """``training`` with what it leaves to the graph and the machine decided."""
+    if training.loop.preaggregate is not None:
+        return training
+    return training.changed(preaggregate=can_preaggregate(model, graph, training.sampler))
 
-    draw([out])
+
+def _train(
+    config: Config,
+    graph: Graph,
+    model: Model,
+    out: Path,
+    sinks: Sequence[Sink],
+    callbacks: Sequence[Callback],
+) -> dict[str, Any]:
+    """Train and write what is known at the end."""
+    fitted = fit(
+        model, graph, training=config.training, sinks=sinks, callbacks=callbacks, state=out / STATE
+    )
+    write_tensors(out / MODEL, dict(model.state_dict()))
+    curves.draw([out])
     summary = _summary(fitted, config)
     write_text(out / SUMMARY, to_json(summary, indent=1) + "\n")  # last: its presence says done
     return summary
-
-
-def _probes(config: Config, metrics: Sink) -> list[Callback]:
-    """What measures the gradient's error on the way, if it is asked for."""
-    if config.training.probe_every is None:
-        return []
-    from sgcn.analysis.probe import GradientProbe, Measured
-
-    def tell(found: Measured) -> None:
-        errors = (found.total.mse.value, found.total.bias2.value, found.total.variance.value)
-        metrics.emit(ProbeEvent(found.step, *errors))
-
-    every, seed = config.training.probe_every, config.training.seed
-    return [GradientProbe(_PROBES, every, seed=seed, tell=tell)]
-
-
-def optimizer_of(config: Config, parameters: Any) -> torch.optim.Optimizer:
-    chosen = config.optimizer
-    kinds: dict[str, type[torch.optim.Optimizer]] = {
-        "adam": torch.optim.Adam,
-        "adamw": torch.optim.AdamW,
-        "sgd": torch.optim.SGD,
-        "rmsprop": torch.optim.RMSprop,
-        "adagrad": torch.optim.Adagrad,
-    }
-    extra = {"momentum": chosen.momentum} if chosen.name in ("sgd", "rmsprop") else {}
-    make: Callable[..., torch.optim.Optimizer] = light(kinds[chosen.name])
-    return make(parameters, lr=chosen.lr, weight_decay=chosen.weight_decay, **extra)
-
-
-def _metrics_bytes(out: Path) -> int:
-    from sgcn.training.checkpoints import load_state
-
-    saved = load_state(out / STATE)
-    return 0 if saved is None else int(saved[1]["metrics_bytes"][0])
 
 
 def _summary(fitted: Fitted, config: Config) -> dict[str, Any]:
@@ -209,11 +164,11 @@ def _summary(fitted: Fitted, config: Config) -> dict[str, Any]:
 
     return {
         "data": config.data,
-        "sampler": config.sampler.name,
-        "estimator": config.estimator_name,
+        "sampler": config.training.sampler.name,
+        "estimator": config.training.estimator_name,
         **asdict(fitted),
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
-        "seed": config.training.seed,
+        "peak_rss_mb": peak_memory() / 2**20,
+        "seed": config.training.loop.seed,
         "versions": {
             "sgcn": __version__,
             "python": platform.python_version(),
@@ -245,14 +200,3 @@ def open_run(run: Path) -> tuple[Config, Graph, Model]:
             f"trained to ({str(error).splitlines()[0]})"
         ) from None
     return config, graph, model
-
-
-def read_events(run: Path) -> list[dict[str, Any]]:
-    """The events of ``run``; a last line cut short by a kill is left out."""
-    events = []
-    for line in (run / METRICS).read_text().splitlines():
-        try:
-            events.append(json.loads(line))
-        except ValueError:
-            break
-    return events

@@ -1,4 +1,4 @@
-"""State that a run can be resumed from: safetensors and JSON, whole or not at all.
+"""State that a run can be resumed from: safetensors and JSON, complete or not there.
 
 A checkpoint is taken only where no history table is alive (before a snapshot, or with an estimator
 that has none), so that tables never survive without the weights they belong to.
@@ -7,7 +7,6 @@ that has none), so that tables never survive without the weights they belong to.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,27 +16,14 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from sgcn.errors import SgcnError
+from sgcn.files import write_bytes, write_text
 
 _CURRENT = "current"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write to a temporary name beside ``path``, then rename."""
-    _write(path, text.encode())
-
-
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """The same for a safetensors file."""
-    _write(path, save({k: v.detach().contiguous() for k, v in tensors.items()}))
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    """A safetensors file."""
+    write_bytes(path, save({k: v.detach().contiguous() for k, v in tensors.items()}))
 
 
 def save_state(folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -55,7 +41,7 @@ def save_state(folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[
 
 
 def load_state(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """The last whole checkpoint, or None if there is none yet."""
+    """The last complete checkpoint, or None if there is none yet."""
     try:
         here = folder / (folder / _CURRENT).read_text()
         facts = json.loads((here / "facts.json").read_text())

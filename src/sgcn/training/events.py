@@ -1,14 +1,12 @@
-"""What training tells, and the sinks that listen."""
+"""What training reports: events, and JSON of them."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import sys
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,7 +17,7 @@ class StepEvent:
     step: int
     loss: float
     gradient_norm: float
-    drift: float
+    norm_growth: float
     snapshot: bool
     restart: bool
     seconds: float
@@ -69,6 +67,17 @@ class ProbeEvent:
 
 
 Event = StepEvent | ScoreEvent | EpochEvent | ProbeEvent
+_KINDS: dict[str, type[Event]] = {
+    "step": StepEvent,
+    "score": ScoreEvent,
+    "epoch": EpochEvent,
+    "probe": ProbeEvent,
+}
+
+
+def event_of(values: Mapping[str, Any]) -> Event:
+    """The event that ``values`` are the fields of."""
+    return _KINDS[values["event"]](**values)
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
@@ -82,78 +91,3 @@ def to_json(value: Any, indent: int | None = None) -> str:
         return None if isinstance(part, float) and not math.isfinite(part) else part
 
     return json.dumps(finite(value), indent=indent, allow_nan=False)
-
-
-class Sink:
-    """Hears every event of a run. Subclasses take what they need; no sink changes the training."""
-
-    def start(self, epochs: int, steps: int) -> None: ...
-
-    def emit(self, event: Event) -> None: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass
-class Memory(Sink):
-    """Keeps all events in a list."""
-
-    events: list[Event] = field(default_factory=list)
-
-    def emit(self, event: Event) -> None:
-        self.events.append(event)
-
-
-class JsonLines(Sink):
-    """One JSON object a line. ``keep`` bytes of an earlier run stay; what follows is dropped."""
-
-    def __init__(self, path: Path, keep: int = 0) -> None:
-        # A line at a time: whoever follows a run sees its steps as they come.
-        self._file: IO[str] = path.open("a", buffering=1)
-        self._file.truncate(keep)
-        self._file.seek(0, os.SEEK_END)
-
-    @property
-    def size(self) -> int:
-        """Bytes written so far, all of them on their way to the disk."""
-        self._file.flush()
-        return self._file.tell()
-
-    def emit(self, event: Event) -> None:
-        self._file.write(to_json(asdict(event)) + "\n")
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class Progress(Sink):
-    """A bar on a terminal, one line an epoch elsewhere."""
-
-    def __init__(self, stream: IO[str] | None = None) -> None:
-        self._stream = stream or sys.stderr
-        self._bar: Any = None
-        self._score = ""
-
-    def start(self, epochs: int, steps: int) -> None:
-        if self._stream.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=epochs * steps, unit="step", file=self._stream, leave=False)
-
-    def emit(self, event: Event) -> None:
-        if isinstance(event, ScoreEvent):
-            self._score = f", validation F1 {event.validation['f1_micro']:.4f}"
-        elif isinstance(event, StepEvent) and self._bar is not None:
-            self._bar.update(event.step + 1 - self._bar.n)
-            self._bar.set_postfix_str(f"loss {event.loss:.4f}{self._score}", refresh=False)
-        elif isinstance(event, EpochEvent) and self._bar is None:
-            print(
-                f"epoch {event.epoch + 1}: loss {event.loss:.4f}{self._score}, "
-                f"{event.seconds:.1f} s",
-                file=self._stream,
-                flush=True,
-            )
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()

@@ -1,45 +1,49 @@
 """`fit`: the training loop. Start reading here.
 
-seeds -> sampler -> batch -> estimator -> gradient -> optimiser step -> history write -> events
+seeds -> sampler -> batch -> rows read -> passes: forward rule, gradient rule -> gradient
+    -> optimiser -> history write -> events -> sinks
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import Parameter, signature
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
 from sgcn.compute.exact import predict
-from sgcn.errors import SgcnError
-from sgcn.estimators import Estimator, make_estimator
+from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.estimators.engine import Engine, Outcome, can_preaggregate
 from sgcn.graph import Graph
+from sgcn.kernels.threads import set_kernel_threads
 from sgcn.nn import Model
-from sgcn.options import integer, nearest
 from sgcn.rng import Key, check_seed
 from sgcn.rows import store_of
-from sgcn.samplers import NodeSet, Sampler, make_sampler
+from sgcn.samplers import NodeSet
 from sgcn.sources import Loader, PoolSource
 from sgcn.task import Task, split_nodes, train_nodes
 from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
-from sgcn.training.events import EpochEvent, Event, JsonLines, ScoreEvent, Sink, StepEvent
-from sgcn.training.optimizers import light
+from sgcn.training.events import EpochEvent, Event, ScoreEvent, StepEvent
+from sgcn.training.optimizers import make_optimizer
+from sgcn.training.options import Training, keywords_of_fit
 from sgcn.training.prefetch import Prefetcher
+from sgcn.training.sinks import Sink, load_states, states
 
-Optimizer = str | Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 #: Called before every step with the engine, the loader and the number of the step; may only look.
-Callback = Callable[[Engine, Loader, int], None]
+#: An event that it returns goes to the sinks.
+Callback = Callable[[Engine, Loader, int], Event | None]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass
@@ -59,131 +63,135 @@ class Fitted:
     )
 
 
+def _with_keywords(function: Callable[P, T]) -> Callable[P, T]:
+    """In place of ``**options``, `help` and editors see every option that the fields declare."""
+    plain = signature(function)
+    kept = [p for p in plain.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+        for name, default in keywords_of_fit().items()
+    ]
+    vars(function)["__signature__"] = plain.replace(parameters=[*kept, *options])
+    return function
+
+
+@_with_keywords
 def fit(
     model: Model,
     graph: Graph,
     *,
-    sampler: str | Sampler = "neighbor",
-    estimator: str | Estimator = "anchored++",
-    optimizer: Optimizer = "adam",
-    lr: float = 0.01,
-    epochs: int = 10,
-    batch_size: int = 512,
-    batches_per_epoch: int | None = None,
-    inductive: bool = False,
-    preaggregate: bool | None = None,
-    average: float = 0.98,
-    evaluate_every: int = 1,
-    best_by: str = "f1_micro",
-    patience: int | None = None,
-    seed: int = 0,
-    threads: int = 1,
+    training: Training | None = None,
     sinks: Sequence[Sink] = (),
     callbacks: Sequence[Callback] = (),
     state: Path | None = None,
-    checkpoint_seconds: float = 30.0,
+    **options: Any,
 ) -> Fitted:
     """Train ``model`` on ``graph``, keep the weights that validate best, and score them.
 
-    ``epochs`` passes over the training nodes (or ``batches_per_epoch`` batches each). With
-    ``average`` above 0 it is a moving average of the weights that is scored and kept. P X is
-    computed once with ``preaggregate``, by default if the first layer and memory allow it. With
-    ``inductive`` the training graph is that of the training nodes alone. With ``state`` a folder
-    there, training can be killed at any moment: the same call goes on bit by bit.
+    ``options`` are ``sampler``, ``estimator`` and ``optimizer``, by name or as objects (an
+    optimiser also as a function of the parameters), and the keys of [optimizer] and [training],
+    which docs/training.md lists; they change what ``training`` says. With ``state`` a folder,
+    training can be killed at any moment: the same call goes on bit by bit.
     """
-    _check_counts(epochs=epochs, evaluate_every=evaluate_every, patience=patience)
-    sampler = make_sampler(sampler) if isinstance(sampler, str) else sampler
-    if preaggregate is None:
-        preaggregate = can_preaggregate(model, graph, sampler)
+    factory = options.pop("optimizer") if callable(options.get("optimizer")) else None
+    training = (training or Training()).changed(**options)
+    loop = training.loop
+    if loop.probe_every is not None and not callbacks:
+        raise SgcnError(
+            f"probe_every is {loop.probe_every}, expected a probe for it: "
+            f"callbacks=[GradientProbe(every={loop.probe_every})]"
+        )
+    parameters = model.parameters()
+    optimizer = factory(parameters) if factory else make_optimizer(training.optimizer, parameters)
     with ExitStack() as stack:
         for sink in sinks:
             stack.callback(sink.close)
-        run = _Run(
-            model, graph, sampler,
-            make_estimator(estimator) if isinstance(estimator, str) else estimator,
-            make_optimizer(optimizer, model, lr), batch_size, batches_per_epoch, inductive,
-            preaggregate, average, best_by, check_seed(seed), threads, sinks, state,
-            checkpoint_seconds,
-        )  # fmt: skip
+        run = _Run(model, graph, training, optimizer, sinks, state)
         stack.callback(run.close)
         run.resume()
         for sink in sinks:
-            sink.start(epochs, run.steps_per_epoch)
-        while run.epoch < epochs and not run.out_of_patience(patience):
+            sink.start(loop.epochs, run.steps_per_epoch)
+        while run.epoch < loop.epochs and not run.out_of_patience():
             while run.step < run.steps_per_epoch:
                 run.maybe_checkpoint()
-                for callback in callbacks:
-                    callback(run.engine, run.loader, run.result.steps)
-                outcome, restarted, sampling, began = run.take()
+                run.look(callbacks)
+                outcome, restarted, sampling, began = run.take()  # seeds .. gradient
                 run.consider(outcome.scored)
-                run.apply(outcome)
-                run.tell_step(outcome, restarted, sampling, began)
-            last = run.epoch + 1 == epochs
-            if last or run.epochs_unscored >= evaluate_every:
+                run.apply(outcome)  # optimiser, history write
+                run.report_step(outcome, restarted, sampling, began)
+            if run.needs_score():
                 run.evaluate()
             run.end_epoch()
         return run.finish()
-
-
-def _check_counts(**counts: int | None) -> None:
-    for name, value in counts.items():
-        if value is not None and not integer().test(value):
-            raise SgcnError(f"{name} is {value!r}, expected {integer().words}")
 
 
 class _Run:
     """The state of one `fit`; each method is one line of its loop."""
 
     def __init__(
-        self, model: Model, graph: Graph, sampler: Sampler, estimator: Estimator,
-        optimizer: torch.optim.Optimizer, batch_size: int, batches_per_epoch: int | None,
-        inductive: bool, preaggregate: bool, average: float, best_by: str, seed: int,
-        threads: int, sinks: Sequence[Sink], state: Path | None, checkpoint_seconds: float,
-    ) -> None:  # fmt: skip
-        if not 0.0 <= average < 1.0:
-            raise SgcnError(f"average is {average}, expected a number from 0 to below 1")
-        if best_by not in ("f1_micro", "loss"):
-            raise SgcnError(f"best_by is {best_by!r}, expected one of f1_micro, loss")
+        self,
+        model: Model,
+        graph: Graph,
+        training: Training,
+        optimizer: torch.optim.Optimizer,
+        sinks: Sequence[Sink],
+        state: Path | None,
+    ) -> None:
         self.model, self.graph, self.optimizer = model, graph, optimizer
+        self.options, self.sinks, self.state = training.loop, sinks, state
+        self.seed, self.batch_size = check_seed(self.options.seed), self.options.batch_size
         self.task = Task.of(graph)
-        train, validation, test = train_nodes(graph), split_nodes(graph, 1), split_nodes(graph, 2)
-        self.validation, self.test = torch.from_numpy(validation), torch.from_numpy(test)
-        home = graph
-        task = self.task
-        if inductive:
-            seen = np.asarray(graph.split) == 0
-            home = graph.subgraph(seen)
-            task = dataclasses.replace(task, labels=task.labels[torch.from_numpy(seen)])
-            train = split_nodes(home, 0)
-        most = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # numba sets it late
-        numba.set_num_threads(min(torch.get_num_threads(), most))
-        self.average = WeightAverage(model, average) if average > 0 else None
-        self.engine = Engine(
-            estimator, model, home, task, train, sampler,
-            seed=seed, preaggregate=preaggregate, scratch=state,
-            scored=None if inductive or self.average else validation,
-        )  # fmt: skip
-        self.loader = Loader(
-            home, train, sampler,
-            batch_size=batch_size, depth=model.depth, seed=seed,
-            batches_per_epoch=batches_per_epoch,
-        )  # fmt: skip
+        self.validation = torch.from_numpy(split_nodes(graph, 1))
+        self.test = torch.from_numpy(split_nodes(graph, 2))
+        set_kernel_threads(torch.get_num_threads())
+        decay = self.options.average
+        self.average = WeightAverage(model, decay) if decay > 0 else None
+        self.engine, self.loader = self._engine_and_loader(training)
         self.steps_per_epoch = len(self.loader)
-        self.batch_size, self.seed, self.best_by = batch_size, seed, best_by
+        threads = self.options.threads
         self.prefetcher, self.ahead = Prefetcher(threads), 2 * threads
-        self.sinks, self.state = sinks, state
-        self.checkpoint_seconds, self.last_checkpoint = checkpoint_seconds, perf_counter()
+        self.last_checkpoint = perf_counter()
         self.epoch = self.step = 0
         self.result = Fitted()
         self.best: dict[str, Tensor] = {}
         self.losses: list[float] = []
         self.last_score: dict[str, float] | None = None
         self.scored_epoch = -1
-        self.saved_steps = 0  # steps that the last checkpoint knows of
+        self.saved_steps = 0  # steps that the last checkpoint has
         self.features = store_of(graph.x)
         self.started = perf_counter()
 
+    def _engine_and_loader(self, training: Training) -> tuple[Engine, Loader]:
+        """What computes the steps and what names their seeds, on the graph that is trained on."""
+        options, graph, task = self.options, self.graph, self.task
+        train, scored = train_nodes(graph), None if self.average else split_nodes(graph, 1)
+        early = options.preaggregate
+        if early is None:
+            early = can_preaggregate(self.model, graph, training.sampler)
+        if options.inductive:
+            seen = np.asarray(graph.split) == 0
+            graph = graph.subgraph(seen)
+            task = dataclasses.replace(task, labels=task.labels[torch.from_numpy(seen)])
+            train, scored = split_nodes(graph, 0), None
+        engine = Engine(
+            training.estimator, self.model, graph, task, train, training.sampler,
+            seed=self.seed, preaggregate=early, scratch=self.state, scored=scored,
+        )  # fmt: skip
+        loader = Loader(
+            graph, train, training.sampler,
+            batch_size=options.batch_size, depth=self.model.depth, seed=self.seed,
+            batches_per_epoch=options.batches_per_epoch,
+        )  # fmt: skip
+        return engine, loader
+
     # -- one step -------------------------------------------------------------------------------
+
+    def look(self, callbacks: Sequence[Callback]) -> None:
+        """Let callbacks see the state before the next step."""
+        for callback in callbacks:
+            event = callback(self.engine, self.loader, self.result.steps)
+            if event is not None:
+                self._emit(event)
 
     def take(self) -> tuple[Outcome, bool, float, float]:
         """The next step's outcome: a regular one, or a snapshot where one is due or called for."""
@@ -234,7 +242,7 @@ class _Run:
         source = PoolSource(engine.pool, len(engine.graph), engine.sampler, self.batch_size)
         return source.seeds(engine.progress.since_snapshot - 1 + ahead)
 
-    def tell_step(self, outcome: Outcome, restarted: bool, sampling: float, began: float) -> None:
+    def report_step(self, outcome: Outcome, restarted: bool, sampling: float, began: float) -> None:
         spent = perf_counter() - began
         compute = spent - sampling - outcome.transfer
         seconds = self.result.seconds
@@ -280,23 +288,23 @@ class _Run:
         )  # fmt: skip
         self.result.seconds["evaluation"] += perf_counter() - began
         if not bool(torch.isfinite(logits).all()):
-            raise SgcnError(
+            raise TrainingDiverged(
                 "the model's outputs are not finite numbers: training blew up, lower the learning "
                 "rate (lr)"
             )
         return logits
 
-    @property
-    def epochs_unscored(self) -> int:
-        """Epochs since the last score, this one included; 0 if it has one."""
-        return self.epoch - self.scored_epoch
+    def needs_score(self) -> bool:
+        """Whether this epoch must end with a score: the last one, or too many went without."""
+        unscored = self.epoch - self.scored_epoch
+        return self.epoch + 1 == self.options.epochs or unscored >= self.options.evaluate_every
 
     def _score(self, logits: Tensor, evaluation: float = 0.0) -> None:
         score = self.task.score(logits, self.validation)
-        sign = 1.0 if self.best_by == "f1_micro" else -1.0
-        known = self.result.validation
+        by, known = self.options.best_by, self.result.validation
+        sign = 1.0 if by == "f1_micro" else -1.0
         # Without validation nodes scores are NaN and the last weights are as good as any.
-        better = not known or not sign * score[self.best_by] <= sign * known[self.best_by]
+        better = not known or not sign * score[by] <= sign * known[by]
         if better:
             self.result.validation, self.result.best_epoch = score, self.epoch
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
@@ -311,8 +319,9 @@ class _Run:
         self.losses = []
         self.epoch, self.step = self.epoch + 1, 0
 
-    def out_of_patience(self, patience: int | None) -> bool:
+    def out_of_patience(self) -> bool:
         """Whether the last score came ``patience`` epochs or more after the best one."""
+        patience = self.options.patience
         waited = self.scored_epoch - self.result.best_epoch
         return patience is not None and self.result.best_epoch >= 0 and waited >= patience
 
@@ -333,7 +342,7 @@ class _Run:
     def maybe_checkpoint(self) -> None:
         """Save where no table is alive, if the last time is long enough ago."""
         clean = self.engine.due() or self.engine.progress.since_snapshot is None
-        waited = perf_counter() - self.last_checkpoint >= self.checkpoint_seconds
+        waited = perf_counter() - self.last_checkpoint >= self.options.checkpoint_seconds
         if self.state is None or not clean or not waited or self.result.steps == self.saved_steps:
             return
         self.result.seconds["total"] = perf_counter() - self.started
@@ -347,7 +356,7 @@ class _Run:
             "snapshots": self.engine.progress.snapshots, "losses": self.losses,
             "last_score": self.last_score, "scored_epoch": self.scored_epoch,
             "result": dataclasses.asdict(self.result),
-            "metrics_bytes": [s.size for s in self.sinks if isinstance(s, JsonLines)],
+            "sinks": states(self.sinks),
         }  # fmt: skip
         save_state(self.state, self.result.steps, tensors, facts)
         self.saved_steps, self.last_checkpoint = self.result.steps, perf_counter()
@@ -376,31 +385,9 @@ class _Run:
         self.losses = facts["losses"]
         self.last_score, self.scored_epoch = facts["last_score"], facts["scored_epoch"]
         self.result = Fitted(**facts["result"])
+        load_states(self.sinks, facts["sinks"])
         self.saved_steps = self.result.steps
         self.started = perf_counter() - self.result.seconds["total"]
 
     def close(self) -> None:
         self.prefetcher.close()
-
-
-def make_optimizer(optimizer: Optimizer, model: Model, lr: float) -> torch.optim.Optimizer:
-    """By name (adam, sgd, any of torch.optim), or by a function of the parameters."""
-    if not isinstance(optimizer, str):
-        return optimizer(model.parameters())
-    if not lr > 0:
-        raise SgcnError(f"lr is {lr}, expected a number > 0")
-    known = {
-        name.lower(): kind
-        for name, kind in vars(torch.optim).items()
-        if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)
-    }
-    if optimizer not in known or optimizer == "optimizer":
-        raise SgcnError(
-            f"optimizer is {optimizer!r}, expected adam, sgd or another name of torch.optim in "
-            f"small letters{nearest(optimizer, known)}"
-        )
-    kind: Any = light(known[optimizer])  # all take lr; their common base class does not
-    # One loop over the numbers in place of ten; torch has it for these.
-    fused = {"fused": True} if optimizer in ("adam", "adamw", "sgd", "adagrad") else {}
-    made: torch.optim.Optimizer = kind(model.parameters(), lr=lr, **fused)
-    return made

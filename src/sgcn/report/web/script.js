@@ -6,7 +6,7 @@ const METRICS = [
   { key: "validation_loss", title: "Validation loss", note: "", log: true },
   { key: "gradient_norm", title: "Gradient norm", note: "of what the optimiser gets", log: true },
   { key: "gradient_error", title: "Gradient error", note: "relative mean square", log: true },
-  { key: "drift", title: "Drift", note: "of the tables since the snapshot", log: false },
+  { key: "norm_growth", title: "Norm growth", note: "of the tables since the snapshot", log: false },
 ];
 const POLL = 1500;
 

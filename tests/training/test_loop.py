@@ -20,13 +20,16 @@ from helpers import SMALL
 from learning import bits, drive, early, labelled, make_engine, small_model
 from sgcn import SAMPLERS, Graph, Key, SgcnError, fit, make_model, make_sampler
 from sgcn.compute.exact import predict
+from sgcn.errors import TrainingDiverged
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.estimators import engine as engines
 from sgcn.estimators.engine import can_preaggregate
 from sgcn.rows import Features
 from sgcn.task import Task, split_nodes
-from sgcn.training.events import EpochEvent, Memory, ScoreEvent, StepEvent
-from sgcn.training.loop import make_optimizer
+from sgcn.training.events import EpochEvent, ScoreEvent, StepEvent
+from sgcn.training.optimizers import make_optimizer
+from sgcn.training.options import OptimizerOptions
+from sgcn.training.sinks import Memory
 
 GRAPH = labelled()
 
@@ -337,7 +340,7 @@ def test_optimisers_by_name_step_like_those_of_torch(name):
         model.head.weight = nn.Parameter(model.head.weight.detach().T.contiguous().T)
         optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1)
         if ours:
-            optimizer = make_optimizer(name.lower(), model, 0.1)
+            optimizer = make_optimizer(OptimizerOptions(name.lower(), 0.1), model.parameters())
         engine = make_engine(labelled(multi_label=True), "sgcn", "neighbor", model)
         list(drive(engine, 5, lambda _, optimizer=optimizer: optimizer))
         steps[ours] = [p.detach() for p in model.parameters()]
@@ -406,7 +409,7 @@ def test_unlabelled_and_missing_nodes():
 @pytest.mark.parametrize("estimator", ["full", "sgcn", "sgcn++", "anchored", "vrgcn"])
 def test_a_huge_learning_rate_ends_with_a_sentence(estimator, best_by, epochs):
     """Also when only the last step blows up and the next look at the weights is a score."""
-    with pytest.raises(SgcnError, match=r"blew up.*learning rate") as caught:
+    with pytest.raises(TrainingDiverged, match=r"blew up.*learning rate") as caught:
         trained(
             estimator, optimizer="sgd", lr=1e30, epochs=epochs, best_by=best_by, batch_size=30
         )

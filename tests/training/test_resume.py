@@ -16,7 +16,8 @@ import pytest
 
 from learning import labelled
 from sgcn.cli import main
-from sgcn.training.events import EpochEvent, JsonLines
+from sgcn.training.events import EpochEvent
+from sgcn.training.sinks import JsonLines
 
 # What is trained, and how it is stopped, one signal after the other: before the first checkpoint
 # (None), or so many steps after the last one.
@@ -105,8 +106,10 @@ def check_same(run: Path, whole: Path) -> None:
 def test_metrics_go_on_where_the_checkpoint_was(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text("kept\ndropped\ncut sho")
-    sink = JsonLines(path, keep=5)
-    assert sink.size == 5
+    sink = JsonLines(path)
+    sink.resume({"bytes": 5})
+    sink.start(1, 1)
+    assert sink.state() == {"bytes": 5}
     sink.emit(EpochEvent(0, 0, 0.5, None, 1.0))
     sink.close()
     kept, event = path.read_text().splitlines()

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from sgcn import Graph, SgcnError, data, experiments
+from sgcn import Graph, SgcnError, data
 from sgcn.cli import main
+from sgcn.errors import TrainingDiverged
 from sgcn.experiments import EXPERIMENTS, core, execute
 from sgcn.experiments import data as datasets
 from sgcn.experiments.core import PLANS, Plan
@@ -109,7 +110,7 @@ def test_a_page_says_what_was_run(everything: Path) -> None:
     assert "restarts: none, runs: 1," in pages["growing-gap"]
     plan = Plan("paper", 200, 256, 3, 16, ("ladies",))
     (tiny,) = datasets.find([TINY], "paper", False)
-    made = experiments.get("memory").cases(plan, tiny)
+    made = EXPERIMENTS["memory"].cases(plan, tiny)
     assert {core.Run(one, 0, {}, {}).epochs for one in made} == {3}
 
 
@@ -181,7 +182,7 @@ def test_a_stopped_reproduction_goes_on(
     tmp_path: Path, performed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped inside the second of two runs: the first is kept, the second ends as if alone."""
-    tell, told = training._Run.tell_step, [0]
+    tell, told = training._Run.report_step, [0]
 
     def stopped(self: Any, *args: Any) -> None:
         told[0] += 1
@@ -191,7 +192,7 @@ def test_a_stopped_reproduction_goes_on(
 
     options = ("--data", TINY, "--runs", "1", "--epochs", "2")
     with monkeypatch.context() as patch:
-        patch.setattr(training._Run, "tell_step", stopped)
+        patch.setattr(training._Run, "report_step", stopped)
         assert reproduce("growing-gap", tmp_path / "a", *options) == 130
     assert len(performed) == 1
     assert not (tmp_path / "a" / "growing-gap.csv").exists()
@@ -247,7 +248,7 @@ def test_training_that_blows_up_is_a_finding(
 
     def breaking(self: Any, outcome: Any) -> None:
         if self.result.steps == 3 and self.engine.estimator.growth > 0:
-            raise SgcnError("training blew up")
+            raise TrainingDiverged("training blew up")
         apply(self, outcome)
 
     monkeypatch.setattr(training._Run, "apply", breaking)
@@ -258,6 +259,21 @@ def test_training_that_blows_up_is_a_finding(
     assert means["K=5"] is not None
     assert means["K=5+0.5s"] is None
     assert "(2 diverged)" in (tmp_path / "growing-gap.md").read_text()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_another_error_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The type tells them apart, whatever the message says."""
+
+    def full(self: Any, outcome: Any) -> None:
+        raise SgcnError("the disk is full, and training blew up")
+
+    monkeypatch.setattr(training._Run, "apply", full)
+    assert reproduce("growing-gap", tmp_path, "--data", TINY, "--runs", "1") == 2
+    assert "the disk is full" in capsys.readouterr().err
+    assert not (tmp_path / "growing-gap.json").exists()
 
 
 def test_a_process_of_its_own_gives_the_same_numbers(everything: Path) -> None:
@@ -292,7 +308,7 @@ def test_processes_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def ppi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """A graph directory `ppi` here, as if it were the paper's."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(core.paper()["datasets"]["ppi"], "nodes", 240)
+    monkeypatch.setitem(datasets.paper()["datasets"]["ppi"], "nodes", 240)
     graph = data.load(TINY)
     graph.save(tmp_path / "ppi")
     return graph
@@ -352,12 +368,11 @@ def test_names_with_commas_stay_whole() -> None:
 
 @pytest.mark.parametrize("name", datasets.PAPER_DATA)
 def test_every_row_of_the_table_has_a_number_of_the_paper(name: str) -> None:
-    from sgcn.experiments import f1_table
-
-    rows = f1_table.cases(PLANS["paper"], datasets.Dataset(name, name, same=True))
+    table = EXPERIMENTS["f1-table"]
+    rows = table.cases(PLANS["paper"], datasets.Dataset(name, name, same=True))
     assert len(rows) == 17
     for row in rows:
-        mean, spread = f1_table.reference(name, row, "test_f1") or (0.0, 0.0)
+        mean, spread = table.reference(name, row, "test_f1") or (0.0, 0.0)
         assert 38 < mean < 96
         assert 0 < spread < 1
 
@@ -415,7 +430,7 @@ def test_bad_input_is_one_sentence(
 def test_another_graph_of_the_name_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(core.paper()["datasets"]["ppi"], "nodes", 14_755)
+    monkeypatch.setitem(datasets.paper()["datasets"]["ppi"], "nodes", 14_755)
     assert reproduce("f1-table", Path("out"), "--data", "ppi") == 2
     assert "ppi has 240 nodes, expected the 14,755" in capsys.readouterr().err
 

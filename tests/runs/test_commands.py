@@ -21,7 +21,7 @@ from learning import labelled
 from sgcn.cli import main
 from sgcn.data.synthetic import NAMED
 from sgcn.runs import directory as runs
-from sgcn.runs.config import make_config, put, read_toml
+from sgcn.runs.config import assign, make_config, read_toml
 from sgcn.training import checkpoints as checkpoint
 from sgcn.training import loop as training
 
@@ -83,7 +83,7 @@ def test_what_a_run_directory_holds(finished):
     events = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     steps = [event for event in events if event["event"] == "step"]
     assert [event["step"] for event in steps] == list(range(9))
-    for name in ("loss", "gradient_norm", "drift", "sampling", "transfer", "compute"):
+    for name in ("loss", "gradient_norm", "norm_growth", "sampling", "transfer", "compute"):
         assert all(np.isfinite(event[name]) for event in steps)
     assert sum(event["snapshot"] for event in steps) == summary["snapshots"]
     spent = sum(e["sampling"] + e["transfer"] + e["compute"] for e in steps)
@@ -99,9 +99,9 @@ def test_the_configuration_comes_back(finished, data):
     assert values["training"]["preaggregate"] is True  # what was decided, not "none"
     assert values["model"]["layer"] == "mean"  # what auto stood for
     assert values["estimator"]["snapshot_nodes"] == "none"
-    assert config.estimator.snapshot_nodes is None
+    assert config.training.estimator.snapshot_nodes is None
     assert values["estimator"]["restart"] == "none"  # a word here, no missing value
-    assert set(values) == {"data", *config.sections()}
+    assert set(values) == {"data", *config.training.tables()}
 
 
 def test_a_run_is_its_configuration(finished, tmp_path, data):
@@ -125,7 +125,7 @@ def test_every_option_survives_the_file(tmp_path):
     config = make_config(odd)
     again = make_config(tomllib.loads(config.to_toml()))
     assert again == config
-    assert again.estimator.restart == "none"
+    assert again.training.estimator.restart == "none"
 
 
 def test_the_file_the_names_and_set(tmp_path, data):
@@ -517,6 +517,6 @@ def test_a_saved_graph_keeps_its_own_propagation_matrix(tmp_path):
         (["--set", "graph.self_loops=true"], ("row", True)),
     ):
         values = {"data": str(tmp_path / "graph")}
-        put(values, settings[1:])
+        assign(values, settings[1:])
         _, opened, _ = runs.prepare(make_config(values))
         assert (opened.normalization, opened.self_loops) == wanted

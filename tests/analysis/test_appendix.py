@@ -17,6 +17,7 @@ from helpers import SMALL, weighted_by
 from learning import CLASSES, FEATURES, labelled, make_engine, small_model
 from sgcn import Graph, SgcnError, make_model
 from sgcn.analysis import GradientProbe, appendix, bounds
+from sgcn.analysis.appendix import BoundOptions
 from sgcn.analysis.bounds import SMOOTH, Constants, Distances, Norms
 from sgcn.analysis.network import Network, steepest
 from sgcn.cli import main
@@ -25,6 +26,10 @@ from sgcn.task import Task
 
 SAMPLERS = ("exact", "neighbor", "labor", "ladies-keep", "fastgcn", "saint-node", "cluster")
 FEW = {"draws": 16, "gap": 4, "batch_size": 8, "error": 5.0}
+
+
+def asked(**more):
+    return BoundOptions(**FEW | more)
 
 
 def smooth_model(depth=2, activation="tanh", seed=3, head=True, classes=CLASSES):
@@ -49,7 +54,7 @@ def broken(report):
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_measured_below_bound(name, depth):
-    report = appendix.measure(smooth_model(depth), labelled(), SMALL[name], **FEW)
+    report = appendix.measure(smooth_model(depth), labelled(), SMALL[name], asked())
     assert broken(report) == []
     assert len(report.lines) == 12
     moving = [
@@ -72,7 +77,7 @@ def test_measured_below_bound_anywhere(seed, activation, name, weighting, multi,
     graph = labelled(multi, nodes=20, seed=seed)
     classes = Task.of(graph).classes
     model = smooth_model(1 + seed % 3, activation, seed, head, classes)
-    assert broken(appendix.measure(model, graph, sampler, **FEW | {"seed": seed})) == []
+    assert broken(appendix.measure(model, graph, sampler, asked(seed=seed))) == []
 
 
 def test_small_norms():
@@ -83,7 +88,7 @@ def test_small_norms():
     with torch.no_grad():
         for weight in model.parameters():
             weight *= 0.05
-    report = appendix.measure(model, small, SMALL["neighbor"], **FEW)
+    report = appendix.measure(model, small, SMALL["neighbor"], asked())
     assert broken(report) == []
     assert next(line for line in report.lines if line.name == "C_H").bound < 1
 
@@ -101,7 +106,7 @@ def scalar(depth, x, w):
     with torch.no_grad():
         for weight in model.parameters():
             weight.fill_(w)
-    return appendix.measure(model, graph, SMALL["exact"], **FEW | {"rate": 1e-9})
+    return appendix.measure(model, graph, SMALL["exact"], asked(rate=1e-9))
 
 
 def by_name(report):
@@ -172,7 +177,7 @@ def test_loss_constants(multi, head):
     noise = torch.Generator().manual_seed(0)
 
     def gradient(h):
-        return network.top(h, one, one, weight)[1]
+        return network.loss_gradient(h, one, one, weight)[1]
 
     sizes, bends = [], []
     for scale in (0.1, 1.0, 10.0, 100.0):
@@ -255,12 +260,12 @@ def test_theorems():
     one, two, three = bounds.theorems(c, 100, 0.7, n=2.0, b=3.0, plus=5.0, plus_plus=11.0)
     rate = min(1 / c.L_F, 0.1)
     assert one.rate == two.rate == rate
-    assert one.promise == pytest.approx(2 * 0.7 / (rate * 100) + rate * c.L_F * 2 + 3)
+    assert one.bound == pytest.approx(2 * 0.7 / (rate * 100) + rate * c.L_F * 2 + 3)
     assert (one.residual, two.residual, three.residual) == (3.0, 0.0, 0.0)
-    assert two.promise == pytest.approx(one.promise - 3 + rate**2 * 5)
+    assert two.bound == pytest.approx(one.bound - 3 + rate**2 * 5)
     # A root of eta^2 Delta - (1 - L_F eta) = 0, as the proof says.
     assert three.rate**2 * 11 == pytest.approx(1 - c.L_F * three.rate, abs=1e-9)
-    assert three.promise == pytest.approx(2 * 0.7 / three.rate / 100)
+    assert three.bound == pytest.approx(2 * 0.7 / three.rate / 100)
     gentle = dataclasses.replace(c, L_F=1.0)
     assert bounds.theorems(gentle, 100, 0.7, 0, 0, 0, 0)[0].rate == 0.1
 
@@ -272,7 +277,7 @@ def test_theorems():
 def test_the_exact_gradient(depth):
     """The paper's equations, with W^(l) transposed, against automatic ones."""
     graph, model = labelled(), smooth_model(depth)
-    setting = appendix._Setting(model, graph, SMALL["exact"], 8, 0)
+    setting = appendix._Setting(model, graph, SMALL["exact"], BoundOptions(batch_size=8))
     engine = make_engine(graph, "sgcn", "exact", model)
     outcome = engine.snapshot()
     for level, g in enumerate(setting.exact.gs):
@@ -284,7 +289,7 @@ def test_the_exact_gradient(depth):
 def test_bias_and_variance_are_those_of_the_probe():
     """Two sets of draws of one law: 4.5 standard errors, a chance of 1e-5 each."""
     graph, model = labelled(), smooth_model(2, head=False)
-    report = by_name(appendix.measure(model, graph, SMALL["neighbor"], **FEW | {"draws": 200}))
+    report = by_name(appendix.measure(model, graph, SMALL["neighbor"], asked(draws=200)))
     engine = make_engine(graph, "sgcn", "neighbor", model)
     found = GradientProbe(200).measure(engine, 8)
     size = found.gradient_norm**2
@@ -299,8 +304,8 @@ def test_bias_and_variance_are_those_of_the_probe():
 
 def test_an_unbiased_sampler_has_a_bias_that_the_papers_delta_b_denies():
     """Delta_b is 0 since Pbar = P; the mean of gradients is elsewhere, by many standard errors."""
-    options = FEW | {"draws": 400, "batch_size": 30}
-    report = appendix.measure(smooth_model(2), labelled(), SMALL["neighbor"], **options)
+    options = asked(draws=400, batch_size=30)
+    report = appendix.measure(smooth_model(2), labelled(), SMALL["neighbor"], options)
     assert report.deltas["Delta_b"] == 0.0
     line = by_name(report)["2 (Delta_n + Delta_b)"]
     assert line.measured > 4.5 * line.error > 0
@@ -309,7 +314,7 @@ def test_an_unbiased_sampler_has_a_bias_that_the_papers_delta_b_denies():
 def test_distances_are_those_of_the_matrices():
     """Against dense N x N matrices, drawn again."""
     graph, sampler = labelled(nodes=30), weighted_by(SMALL["neighbor"], "row")
-    setting = appendix._Setting(smooth_model(2), graph, sampler, 6, 0)
+    setting = appendix._Setting(smooth_model(2), graph, sampler, BoundOptions(batch_size=6))
     draws = appendix._Draws(setting, 20)
     dense = []
     for draw in range(20):
@@ -345,7 +350,7 @@ def test_the_model_stays_as_it_is():
     model = smooth_model()
     before = [w.clone() for w in model.parameters()]
     first, second = (
-        appendix.measure(model, labelled(), SMALL["neighbor"], **FEW).as_dict() for _ in range(2)
+        appendix.measure(model, labelled(), SMALL["neighbor"], asked()).as_dict() for _ in range(2)
     )
     assert first == second
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
@@ -380,7 +385,7 @@ UNCOVERED = {
 def test_models_that_are_not_covered(case):
     model, words = UNCOVERED[case]
     with pytest.raises(SgcnError, match=words) as caught:
-        appendix.measure(model, labelled(), SMALL["neighbor"], **FEW)
+        appendix.measure(model, labelled(), SMALL["neighbor"], asked())
     assert "\n" not in str(caught.value)
     assert "expected" in str(caught.value)
 
@@ -389,17 +394,17 @@ def test_other_refusals(monkeypatch):
     model, graph = smooth_model(), labelled()
     for wrong in ({"steps": 0}, {"steps": 1.5}, {"error": 0.0}, {"error": math.inf}, {"draws": 3}):
         with pytest.raises(SgcnError, match="expected a"):
-            appendix.measure(model, graph, SMALL["neighbor"], **FEW | wrong)
+            appendix.measure(model, graph, SMALL["neighbor"], asked(**wrong))
     zero = labelled(x=np.zeros((60, FEATURES), np.float32))
     with pytest.raises(SgcnError, match="features are all zero"):
-        appendix.measure(model, zero, SMALL["neighbor"], **FEW)
+        appendix.measure(model, zero, SMALL["neighbor"], asked())
     with torch.no_grad():
         model.layers[0].weight *= 1e30
     with pytest.raises(SgcnError, match="bounds of 2 layers are beyond 1e308"):
-        appendix.measure(model, graph, SMALL["neighbor"], **FEW)
+        appendix.measure(model, graph, SMALL["neighbor"], asked())
     monkeypatch.setattr("sgcn.machine.available_memory", lambda: 100)
     with pytest.raises(SgcnError, match=r"16 gradients of \d+ weights, .* take fewer draws"):
-        appendix.measure(smooth_model(), graph, SMALL["neighbor"], **FEW)
+        appendix.measure(smooth_model(), graph, SMALL["neighbor"], asked())
 
 
 # -- the command --------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
 from sgcn.nn import ACTIVATIONS
 from sgcn.task import Task
-from sgcn.training.events import Memory, StepEvent
+from sgcn.training.events import StepEvent
+from sgcn.training.sinks import Memory
 
 GRAPH = labelled()
 
@@ -317,7 +318,7 @@ def test_the_run_is_the_same_with_and_without(estimator):
             epochs=4, batch_size=6, seed=1, threads=2, sinks=[memory], callbacks=callbacks,
         )  # fmt: skip
         steps = [e for e in memory.events if isinstance(e, StepEvent)]
-        told = [(e.loss, e.gradient_norm, e.drift, e.snapshot, e.restart) for e in steps]
+        told = [(e.loss, e.gradient_norm, e.norm_growth, e.snapshot, e.restart) for e in steps]
         found.append((told, bits(*model.state_dict().values())))
     assert found[0] == found[1]
     sampled = [step for step, one in enumerate(found[0][0]) if not one[3]]

@@ -1,0 +1,1 @@
+"""Runs: their configuration, their directories and their curves."""

@@ -1,0 +1,360 @@
+"""`Training`: everything that decides a run, each option declared once.
+
+From its fields come the TOML file, ``--set section.key=value``, the flags of the command line, the
+keywords of `fit` and the table of options in docs/training.md. A new option is one line here.
+
+Nothing heavy is imported before a value is made: ``sgcn --help`` reads the flags.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from sgcn.errors import SgcnError
+from sgcn.options import (
+    Options,
+    Rule,
+    flag,
+    integer,
+    name_in,
+    nearest,
+    one_of,
+    option,
+    optional,
+    per_layer,
+    real,
+    share,
+)
+from sgcn.training.optimizers import OPTIMIZERS, missing_options
+
+if TYPE_CHECKING:
+    from sgcn.estimators import Estimator
+    from sgcn.samplers import Sampler
+
+
+def _layers() -> Collection[str]:
+    from sgcn.nn import LAYERS
+
+    return ("auto", *LAYERS)
+
+
+def _activations() -> Collection[str]:
+    from sgcn.nn import ACTIVATIONS
+
+    return tuple(ACTIVATIONS)
+
+
+def layer_options(layer: str) -> type[Options] | None:
+    """The options that the layer called ``layer`` has of its own, if it has some.
+
+    Layers declare them as a class attribute ``options``: this is the one line that looks for it.
+    """
+    from sgcn.nn import LAYERS
+
+    kind: type[Options] | None = getattr(LAYERS.get(layer), "options", None)
+    return kind
+
+
+@dataclass(frozen=True)
+class GraphOptions(Options):
+    """[graph]"""
+
+    normalization: str | None = option(
+        None, optional(one_of("sym", "row")), "propagation matrix P; none: the graph's own, or sym"
+    )
+    self_loops: bool | None = option(
+        None, optional(flag()), "P is made of A + I; none: the graph's own, or true"
+    )
+    unit_rows: bool | None = option(
+        None, optional(flag()), "scale feature rows to length 1; none: if they are sparse"
+    )
+
+
+_OWN = Rule("options of the layer, or none", lambda v: v is None or isinstance(v, Options))
+
+
+@dataclass(frozen=True)
+class ModelOptions(Options):
+    """[model]"""
+
+    layer: str = option(
+        "auto", name_in(_layers), "kind of layer; auto: mean, or concat for multi-label"
+    )
+    layers: int = option(2, integer(), "graph layers L")
+    widths: int | tuple[int, ...] = option(
+        128, per_layer(), "width of the layers; concat layers are twice as wide"
+    )
+    activation: str = option("elu", name_in(_activations), "after every layer")
+    bias: bool = option(False, flag(), "layers have a bias, which lags in history tables")
+    head: bool = option(True, flag(), "a dense layer after the graph layers gives the logits")
+    dropout: float = option(0.0, share(), "share of inputs dropped, the same in both passes")
+    #: The options of the chosen layer itself; in tables they stand beside the others.
+    own: Options | None = field(default=None, metadata={"rule": _OWN, "flag": None, "help": ""})
+
+    @classmethod
+    def described(cls) -> list[tuple[str, Any, str, str]]:
+        return [row for row in super().described() if row[0] != "own"]
+
+    @classmethod
+    def _take(cls, left: dict[str, Any]) -> Self:
+        table = {key: left.pop(key) for key, *_ in cls.described() if key in left}
+        made = cls(**table)
+        kind = layer_options(made.layer)
+        return made if kind is None else replace(made, own=kind._take(left))
+
+    def values(self) -> dict[str, Any]:
+        found = super().values()
+        found.pop("own", None)
+        return found
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.widths, tuple) and len(self.widths) != self.layers:
+            raise SgcnError(
+                f"model.widths has {len(self.widths)} entries, expected one number or one for each "
+                f"of the {self.layers} layers"
+            )
+
+
+@dataclass(frozen=True)
+class OptimizerOptions(Options):
+    """[optimizer]"""
+
+    name: str = option("adam", one_of(*OPTIMIZERS), "of torch.optim")
+    lr: float = option(0.01, real(0.0, open_=True), "learning rate, constant")
+    weight_decay: float | None = option(
+        None, optional(real(0.0)), "none: what torch has, which is 0.01 for adamw and else 0"
+    )
+    momentum: float = option(0.0, real(0.0), "momentum (sgd and rmsprop)")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in missing_options(self.name):
+            if getattr(self, key):
+                raise SgcnError(
+                    f"optimizer: {key} is {getattr(self, key)}, expected 0: {self.name} has none"
+                )
+
+
+@dataclass(frozen=True)
+class LoopOptions(Options):
+    """[training]"""
+
+    epochs: int = option(10, integer(), "passes over the training nodes", flag="--epochs")
+    batch_size: int = option(512, integer(), "seeds of a batch")
+    batches_per_epoch: int | None = option(
+        None, optional(integer()), "batches in an epoch; none: one pass over the training nodes"
+    )
+    seed: int = option(0, integer(0), "of weights, batches, samples and masks", flag="--seed")
+    threads: int = option(1, integer(0), "threads that sample ahead; 0: none")
+    inductive: bool = option(False, flag(), "train on the graph of the training nodes alone")
+    preaggregate: bool | None = option(
+        None, optional(flag()), "compute P X once: layer 1 needs no sampling; none: if it can be"
+    )
+    average: float = option(
+        0.98, share(), "decay of the moving average of weights that is scored and kept; 0: none"
+    )
+    evaluate_every: int = option(1, integer(), "epochs between scores, where no snapshot gives one")
+    best_by: str = option("f1_micro", one_of("f1_micro", "loss"), "what the best model is best in")
+    patience: int | None = option(
+        None, optional(integer()), "stop after so many epochs without a better score"
+    )
+    probe_every: int | None = option(
+        None, optional(integer()), "steps between looks at the gradient's error; none: no looks"
+    )
+    checkpoint_seconds: float = option(30.0, real(0.0), "least time between two checkpoints")
+
+    @classmethod
+    def title(cls) -> str:
+        return "training"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A section whose options depend on a name: the default name, the flag and its help."""
+
+    default: str
+    help: str
+    flag: str
+
+
+#: The sections by their name in files, and what holds them: options, or a name with options.
+SECTIONS: dict[str, type[Options] | Named] = {
+    "graph": GraphOptions,
+    "model": ModelOptions,
+    "sampler": Named("neighbor", "how batches are drawn, see sgcn samplers", "--sampler"),
+    "estimator": Named("anchored++", "how embeddings and gradients are corrected", "--estimator"),
+    "optimizer": OptimizerOptions,
+    "training": LoopOptions,
+}
+
+
+def _default_name(section: str) -> str:
+    named = SECTIONS[section]
+    assert isinstance(named, Named)
+    return named.default
+
+
+def _default_sampler() -> Sampler:
+    from sgcn.samplers import make_sampler
+
+    return make_sampler(_default_name("sampler"))
+
+
+def _default_estimator() -> Estimator:
+    from sgcn.estimators import make_estimator
+
+    return make_estimator(_default_name("estimator"))
+
+
+@dataclass(frozen=True)
+class Training:
+    """What decides a run, besides its data: six sections, checked when they are made.
+
+    ``graph`` and ``model`` say how the graph is opened and the model made; `fit`, which is given
+    both, reads the others. An estimator without a name gets that of the closest one.
+    """
+
+    graph: GraphOptions = field(default_factory=GraphOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
+    sampler: Sampler = field(default_factory=_default_sampler)
+    estimator: Estimator = field(default_factory=_default_estimator)
+    optimizer: OptimizerOptions = field(default_factory=OptimizerOptions)
+    loop: LoopOptions = field(default_factory=LoopOptions)
+    estimator_name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.estimator_name:
+            object.__setattr__(self, "estimator_name", _closest_name(self.estimator))
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any]) -> Self:
+        """From tables of flat options, one for each section; what is missing has its default."""
+        from sgcn.estimators import make_estimator
+        from sgcn.samplers import make_sampler
+
+        for key in tables:
+            if key not in SECTIONS:
+                raise SgcnError(
+                    f"the configuration has a key {key!r}, expected one of data, "
+                    f"{', '.join(SECTIONS)}{nearest(key, SECTIONS)}"
+                )
+        for section, table in tables.items():
+            check_table(section, table)
+        named = {section: dict(tables.get(section, {})) for section in ("sampler", "estimator")}
+        names = {
+            section: table.pop("name", _default_name(section)) for section, table in named.items()
+        }
+        return cls(
+            graph=GraphOptions.of(tables.get("graph", {})),
+            model=ModelOptions.of(tables.get("model", {})),
+            sampler=make_sampler(names["sampler"], **named["sampler"]),
+            estimator=make_estimator(names["estimator"], **named["estimator"]),
+            estimator_name=names["estimator"],
+            optimizer=OptimizerOptions.of(tables.get("optimizer", {})),
+            loop=LoopOptions.of(tables.get("training", {})),
+        )
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """The tables that `of` makes this of, defaults included."""
+        return {
+            "graph": self.graph.values(),
+            "model": self.model.values(),
+            "sampler": {"name": self.sampler.name, **self.sampler.values()},
+            "estimator": {"name": self.estimator_name, **self.estimator.values()},
+            "optimizer": self.optimizer.values(),
+            "training": self.loop.values(),
+        }
+
+    def changed(self, **keywords: Any) -> Self:
+        """With other values for some `keywords`, as `fit` takes them.
+
+        ``sampler``, ``estimator`` and ``optimizer`` are names or objects.
+        """
+        from sgcn.estimators import make_estimator
+        from sgcn.samplers import make_sampler
+
+        known = keywords_of_fit()
+        for key in keywords:
+            if key not in known:
+                raise SgcnError(
+                    f"fit has no option {key!r}, expected one of {', '.join(known)}"
+                    f"{nearest(key, known)}"
+                )
+        made: dict[str, Any] = {}
+        sampler, estimator = keywords.pop("sampler", None), keywords.pop("estimator", None)
+        if sampler is not None:
+            made["sampler"] = make_sampler(sampler) if isinstance(sampler, str) else sampler
+        if isinstance(estimator, str):
+            made |= {"estimator": make_estimator(estimator), "estimator_name": estimator}
+        elif estimator is not None:
+            made |= {"estimator": estimator, "estimator_name": ""}
+        optimizer = keywords.pop("optimizer", self.optimizer)
+        if isinstance(optimizer, str):
+            optimizer = {**self.optimizer.values(), "name": optimizer}
+        else:
+            optimizer = optimizer.values()
+        for part in _fields(OptimizerOptions):
+            if part.name in keywords:
+                optimizer[part.name] = keywords.pop(part.name)
+        made["optimizer"] = OptimizerOptions.of(optimizer)
+        return replace(self, **made, loop=replace(self.loop, **keywords))
+
+
+def check_table(section: str, table: Any) -> None:
+    """Make sure that what a file or a flag puts under ``section`` is a table."""
+    if not isinstance(table, Mapping):
+        raise SgcnError(f"{section} is {table!r}, expected a table of options")
+
+
+def keywords_of_fit() -> dict[str, Any]:
+    """The keywords of `fit` that decide a run, with their defaults."""
+    found = {section: _default_name(section) for section in ("sampler", "estimator")}
+    found["optimizer"] = OptimizerOptions.name
+    optimizer = {part.name: part.default for part in _fields(OptimizerOptions)}
+    del optimizer["name"]
+    return found | optimizer | {part.name: part.default for part in _fields(LoopOptions)}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """An option that the command line has by a name of its own."""
+
+    name: str
+    section: str
+    key: str
+    default: Any
+    help: str
+
+    @property
+    def attribute(self) -> str:
+        """Where argparse puts it."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+def flags() -> Iterator[Flag]:
+    """The flags that fields say they have."""
+    for section, kind in SECTIONS.items():
+        if isinstance(kind, Named):
+            yield Flag(kind.flag, section, "name", kind.default, kind.help)
+            continue
+        for part in _fields(kind):
+            if part.metadata["flag"] is not None:
+                name, words = part.metadata["flag"], part.metadata["help"]
+                yield Flag(name, section, part.name, part.default, words)
+
+
+def _fields(kind: type[Options]) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(kind)
+
+
+def _closest_name(estimator: Estimator) -> str:
+    """The name of the estimator with the fewest other values."""
+    from sgcn.estimators import ESTIMATORS, make_estimator
+
+    values = estimator.values().items()
+    known = {name: make_estimator(name).values() for name in ESTIMATORS}
+    return max(known, key=lambda name: len(values & known[name].items()))
