@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingDiverged
 
 if TYPE_CHECKING:
     from sgcn.block import Batch, Block
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sgcn.samplers import SAMPLERS, NodeSet, Sampler, make_sampler
     from sgcn.sources import Loader
     from sgcn.training.loop import fit
+    from sgcn.training.options import Training
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "NodeSet",
     "Sampler",
     "SgcnError",
+    "Training",
+    "TrainingDiverged",
     "fit",
     "make_estimator",
     "make_model",
@@ -50,6 +53,7 @@ _HOME = {
     "SAMPLERS": "sgcn.samplers",
     "NodeSet": "sgcn.samplers",
     "Sampler": "sgcn.samplers",
+    "Training": "sgcn.training.options",
     "fit": "sgcn.training.loop",
     "make_estimator": "sgcn.estimators",
     "make_model": "sgcn.nn",
