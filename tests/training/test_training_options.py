@@ -172,6 +172,9 @@ def test_fit_takes_a_training():
         ({"widths": 3}, "fit has no option 'widths'"),
         ({"probe_every": 3}, r"probe_every is 3, expected a probe for it"),
         ({"momentum": 0.5}, "momentum is 0.5, expected 0: adam has none"),
+        ({"sampler": 3}, "sampler is 3, expected what make_sampler returns"),
+        ({"estimator": 3}, "estimator is 3, expected what make_estimator returns"),
+        ({"optimizer": 3}, "name is 3, expected one of adam"),
         ({"optimizer": "lbfgs"}, "name is 'lbfgs', expected one of adam"),
     ],
 )

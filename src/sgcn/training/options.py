@@ -250,6 +250,20 @@ class Training:
     estimator_name: str = ""
 
     def __post_init__(self) -> None:
+        from sgcn.estimators import Estimator
+        from sgcn.samplers import Sampler
+
+        kinds: dict[str, tuple[type[Options], str]] = {
+            "graph": (GraphOptions, "GraphOptions"),
+            "model": (ModelOptions, "ModelOptions"),
+            "sampler": (Sampler, "what make_sampler returns"),
+            "estimator": (Estimator, "what make_estimator returns"),
+            "optimizer": (OptimizerOptions, "OptimizerOptions"),
+            "loop": (LoopOptions, "LoopOptions"),
+        }
+        for name, (kind, words) in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise SgcnError(f"{name} is {getattr(self, name)!r}, expected {words}")
         if not self.estimator_name:
             object.__setattr__(self, "estimator_name", _closest_name(self.estimator))
 
@@ -316,10 +330,10 @@ class Training:
         elif estimator is not None:
             made |= {"estimator": estimator, "estimator_name": ""}
         optimizer = keywords.pop("optimizer", self.optimizer)
-        if isinstance(optimizer, str):
-            optimizer = {**self.optimizer.values(), "name": optimizer}
-        else:
+        if isinstance(optimizer, OptimizerOptions):
             optimizer = optimizer.values()
+        else:
+            optimizer = {**self.optimizer.values(), "name": optimizer}
         for part in _fields(OptimizerOptions):
             if part.name in keywords:
                 optimizer[part.name] = keywords.pop(part.name)
