@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help test test-slow lint train bench pictures clean
+.PHONY: help test test-slow lint train bench pictures tables clean
 
 help:
 	@grep -E '^## ' Makefile | sed 's/^## //'
@@ -39,6 +39,10 @@ bench: $(STAMP)
 ## make pictures   redraw the pictures of the docs
 pictures: $(STAMP)
 	$(BIN)/python docs/pictures.py
+
+## make tables     rewrite the tables of options in the docs
+tables: $(STAMP)
+	$(BIN)/python tools/options_table.py
 
 ## make clean      remove everything that the other targets made
 clean:

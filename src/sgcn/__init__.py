@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.version import __version__
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sgcn.samplers import SAMPLERS, NodeSet, Sampler, make_sampler
     from sgcn.sources import Loader
     from sgcn.training.loop import fit
+    from sgcn.training.options import Training
 
 __all__ = [
     "ESTIMATORS",
@@ -31,6 +32,8 @@ __all__ = [
     "NodeSet",
     "Sampler",
     "SgcnError",
+    "Training",
+    "TrainingDiverged",
     "__version__",
     "fit",
     "make_estimator",
@@ -51,6 +54,7 @@ _HOME = {
     "SAMPLERS": "sgcn.samplers",
     "NodeSet": "sgcn.samplers",
     "Sampler": "sgcn.samplers",
+    "Training": "sgcn.training.options",
     "fit": "sgcn.training.loop",
     "make_estimator": "sgcn.estimators",
     "make_model": "sgcn.nn",

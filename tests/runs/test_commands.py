@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections import namedtuple
 from pathlib import Path
@@ -177,6 +179,16 @@ def test_progress_and_quiet(data, tmp_path, capsys):
     assert re.fullmatch(wanted, said.out)
     assert train(data, tmp_path / "b", "--epochs", 1) == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_no_run_waits_for_the_compiler_of_torch(data, tmp_path):
+    code = (
+        "import sys; from sgcn.cli import main; code = main(sys.argv[1:])\n"
+        "sys.exit(code or 'torch._dynamo' in sys.modules)"
+    )
+    arguments = ["train", data, "--out", tmp_path / "run", "--quiet", "--epochs", 1, *SMALL]
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], check=False)
+    assert done.returncode == 0
 
 
 # -- evaluate, predict, compare, data list ------------------------------------------------------

@@ -135,11 +135,15 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
 def _options(args: argparse.Namespace, config: Config) -> BoundOptions:
     from sgcn.analysis.appendix import BoundOptions
 
-    options, estimator = config.training.loop, config.training.estimator
+    from sgcn.estimators.schedule.norm import Norm
+
+    options, schedule = config.training.loop, config.training.estimator.schedule
+    # The paper's bounds are of its own restart rule.
+    norm = schedule.restart if isinstance(schedule.restart, Norm) else Norm()
     return BoundOptions(
-        batch_size=options.batch_size, draws=args.draws, seed=options.seed, gap=estimator.gap,
-        alpha=estimator.alpha, beta=estimator.beta, rate=config.training.optimizer.lr,
-        steps=args.steps, error=args.error,
+        batch_size=options.batch_size, draws=args.draws, seed=options.seed,
+        gap=schedule.gap or 10, alpha=norm.alpha, beta=norm.beta,
+        rate=config.training.optimizer.lr, steps=args.steps, error=args.error,
     )  # fmt: skip
 
 

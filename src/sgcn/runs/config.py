@@ -22,10 +22,10 @@ class Config:
     training: Training
 
     def to_toml(self) -> str:
-        lines = [f"data = {_toml(self.data)}"]
+        lines = [f"data = {toml_value(self.data)}"]
         for section, values in self.training.tables().items():
             lines += ["", f"[{section}]"]
-            lines += [f"{key} = {_toml(value)}" for key, value in values.items()]
+            lines += [f"{key} = {toml_value(value)}" for key, value in values.items()]
         return "\n".join(lines) + "\n"
 
 
@@ -62,7 +62,8 @@ def assign(values: dict[str, Any], assignments: Iterable[str]) -> None:
         table[name] = parse_value(value)
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """The value of an option as TOML has it, which has no null."""
     if value is None:
         return '"none"'
     if isinstance(value, bool):
@@ -71,7 +72,7 @@ def _toml(value: Any) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
     if isinstance(value, tuple):
-        return "[" + ", ".join(_toml(v) for v in value) + "]"
+        return "[" + ", ".join(toml_value(v) for v in value) + "]"
     if isinstance(value, Integral):  # NumPy's too
         return str(int(value))
     if isinstance(value, Real):

@@ -256,9 +256,10 @@ class _Run:
         norm = float(sum(float(g.square().sum()) for g in outcome.gradient.values())) ** 0.5
         self.step += 1
         event = StepEvent(
-            self.epoch, self.result.steps - 1, outcome.loss, norm, outcome.norm_growth,
-            outcome.snapshot, restarted, perf_counter() - self.started, sampling,
-            outcome.transfer, compute,
+            epoch=self.epoch, step=self.result.steps - 1, loss=outcome.loss, gradient_norm=norm,
+            norm_growth=outcome.norm_growth, snapshot=outcome.snapshot, restart=restarted,
+            seconds=perf_counter() - self.started, sampling=sampling, transfer=outcome.transfer,
+            compute=compute,
         )  # fmt: skip
         self._emit(event)
 

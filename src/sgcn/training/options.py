@@ -99,6 +99,29 @@ class ModelOptions(Options):
         return [row for row in super().described() if row[0] != "own"]
 
     @classmethod
+    def listed(cls) -> list[tuple[str, Any, str, str]]:
+        return super().listed() + [
+            (key, default, words, f"layer = {layer}: {help}")
+            for layer, kind in cls._layers_with_options()
+            for key, default, words, help in kind.listed()
+        ]
+
+    @classmethod
+    def _homes(cls, key: str) -> str:
+        return "".join(
+            f" (it belongs to layer = {layer})"
+            for layer, kind in cls._layers_with_options()
+            if key in [row[0] for row in kind.listed()]
+        )
+
+    @staticmethod
+    def _layers_with_options() -> Iterator[tuple[str, type[Options]]]:
+        for layer in _layers():
+            kind = layer_options(layer)
+            if kind is not None:
+                yield layer, kind
+
+    @classmethod
     def _take(cls, left: dict[str, Any]) -> Self:
         table = {key: left.pop(key) for key, *_ in cls.described() if key in left}
         made = cls(**table)
@@ -139,7 +162,7 @@ class OptimizerOptions(Options):
                 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LoopOptions(Options):
     """[training]"""
 
@@ -185,7 +208,7 @@ class Named:
 SECTIONS: dict[str, type[Options] | Named] = {
     "graph": GraphOptions,
     "model": ModelOptions,
-    "sampler": Named("neighbor", "how batches are drawn, see sgcn samplers", "--sampler"),
+    "sampler": Named("neighbor", "how batches are drawn (sgcn samplers lists them)", "--sampler"),
     "estimator": Named("anchored++", "how embeddings and gradients are corrected", "--estimator"),
     "optimizer": OptimizerOptions,
     "training": LoopOptions,
@@ -227,6 +250,20 @@ class Training:
     estimator_name: str = ""
 
     def __post_init__(self) -> None:
+        from sgcn.estimators import Estimator
+        from sgcn.samplers import Sampler
+
+        kinds: dict[str, tuple[type[Options], str]] = {
+            "graph": (GraphOptions, "GraphOptions"),
+            "model": (ModelOptions, "ModelOptions"),
+            "sampler": (Sampler, "what make_sampler returns"),
+            "estimator": (Estimator, "what make_estimator returns"),
+            "optimizer": (OptimizerOptions, "OptimizerOptions"),
+            "loop": (LoopOptions, "LoopOptions"),
+        }
+        for name, (kind, words) in kinds.items():
+            if not isinstance(getattr(self, name), kind):
+                raise SgcnError(f"{name} is {getattr(self, name)!r}, expected {words}")
         if not self.estimator_name:
             object.__setattr__(self, "estimator_name", _closest_name(self.estimator))
 
@@ -293,10 +330,10 @@ class Training:
         elif estimator is not None:
             made |= {"estimator": estimator, "estimator_name": ""}
         optimizer = keywords.pop("optimizer", self.optimizer)
-        if isinstance(optimizer, str):
-            optimizer = {**self.optimizer.values(), "name": optimizer}
-        else:
+        if isinstance(optimizer, OptimizerOptions):
             optimizer = optimizer.values()
+        else:
+            optimizer = {**self.optimizer.values(), "name": optimizer}
         for part in _fields(OptimizerOptions):
             if part.name in keywords:
                 optimizer[part.name] = keywords.pop(part.name)
