@@ -22,6 +22,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 
@@ -30,7 +31,7 @@ from sgcn.kernels import subgraphs
 from sgcn.samplers.cluster import partition_of
 
 Entry = tuple[int, int, float]  # destination, source, weight
-HERE = Path(__file__).resolve().parent / "pictures"
+HERE = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 
 # Okabe and Ito's palette: told apart under every common colour blindness. Shapes differ too.
 VERMILLION, ORANGE, GREEN, BLUE = "#D55E00", "#E69F00", "#009E73", "#0072B2"
@@ -38,7 +39,7 @@ SKY, PURPLE, INK = "#56B4E9", "#AA4499", "#222222"
 FAINT_EDGE, FAINT_NODE, QUIET = "#E3E3E3", "#D2D2D2", "#666666"
 PARTS = (ORANGE, SKY, GREEN, PURPLE)
 
-STYLE = {
+STYLE: Any = {
     "svg.hashsalt": "sgcn",
     "svg.fonttype": "path",
     "path.simplify": False,
@@ -59,7 +60,7 @@ DOT = (0.005, 0.0)  # half of a line so short that its round ends make it a dot
 
 def positions() -> Any:
     """Sunflower heads round the centres, then the hub, then the lonely node."""
-    spots = []
+    spots: list[Any] = []
     for (x, y), count, turn in zip(CENTRES, MEMBERS, TURNS, strict=True):
         k = np.arange(count)
         radius, angle = 0.375 * np.sqrt(k + 0.35), turn + GOLDEN_ANGLE * k
@@ -194,12 +195,13 @@ def legend(figure: Any, items: list[tuple[str, str, str]], columns: int | None =
     handles = []
     for mark, color, words in items:
         is_line = mark in ("-", "--")
+        line: Any = mark if is_line else "none"
         handles.append(
-            plt.Line2D(
+            Line2D(
                 [],
                 [],
                 color=color,
-                linestyle=mark if is_line else "none",
+                linestyle=line,
                 linewidth=2.0 if mark == "-" else 1.1,
                 marker=None if is_line else mark,
                 markersize=6.2,
@@ -389,7 +391,7 @@ def overview() -> Any:
     """Both layers of four samplers in one panel each, for the README."""
     figure, grid = plt.subplots(2, 2, figsize=(7.2, 5.0), facecolor="white")
     figure.subplots_adjust(left=0.005, right=0.995, top=0.955, bottom=0.05, wspace=0.02, hspace=0.1)
-    shown = (
+    shown: tuple[tuple[str, dict[str, Any], int, str], ...] = (
         ("neighbor", {"sizes": 2}, 5, "neighbor: 2 for each row"),
         ("labor", {"sizes": 2}, 5, "labor: 2 for each row"),
         ("ladies", {"sizes": 5}, 5, "ladies: 5 for each layer"),

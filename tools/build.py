@@ -1,20 +1,31 @@
 """Build debian, debian-tags or wordnet again, from the files of Debian.
 
 examples:
-  sgcn data build debian                            from apt's lists, to debian.npz
-  sgcn data build debian --from lists/ --out d.npz  from Packages and Translation-en in lists/
-  sgcn data build debian-tags --out tags.npz        the same graph with tags as labels
-  sgcn data build wordnet --from unpacked/          from data.noun, data.verb, data.adj, data.adv
-  sgcn data build wordnet --out wordnet-graph       a directory that can be mapped into memory
+  python -m tools.build debian                          from apt's lists, to debian.npz
+  python -m tools.build debian --from lists/            from Packages and Translation-en in lists/
+  python -m tools.build debian-tags --out tags.npz      the same graph with tags as labels
+  python -m tools.build wordnet --from unpacked/        from data.noun, data.verb, data.adj, ..
+  python -m tools.build wordnet --out wordnet-graph     a directory that can be mapped into memory
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from sgcn.cli import execute, make_parser
+from sgcn.data.targets import check_new
+from sgcn.options import known_name
+from tools.builders import BUILDERS, build
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+PROGRAM = "python -m tools.build"
+
+
+def parser() -> argparse.ArgumentParser:
+    summary, _, examples = (__doc__ or "").partition("\n")
+    parser = make_parser(argparse.ArgumentParser, PROGRAM, summary, examples.strip())
     parser.add_argument("name", metavar="NAME", help="debian, debian-tags or wordnet")
     parser.add_argument(
         "--from",
@@ -30,13 +41,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE_OR_DIR",
         help="FILE.npz, or else a new graph directory; default: NAME.npz",
     )
+    parser.set_defaults(run=run)
+    return parser
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn.data.builders import BUILDERS, build
-    from sgcn.data.targets import check_new
-    from sgcn.options import known_name
-
     known_name("graph", args.name, BUILDERS)
     out = check_new(args.out or Path(f"{args.name}.npz"))
     built = build(args.name, args.source)
@@ -47,3 +56,11 @@ def run(args: argparse.Namespace) -> None:
         f"features, {counts['classes']} classes, {counts['labelled']:,} labelled nodes; "
         f"release: {built.header['release']}"
     )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return execute("tools.build", parser, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from sgcn.data.builders.sources import Source
 from sgcn.errors import SgcnError
+from tools.builders.sources import Source
 
 _HELPER = "/usr/lib/apt/apt-helper"  # reads what apt compressed, whatever that is
 _FORMAT = "$(RELEASE)\t$(CODENAME)\t$(VERSION)\t$(FILENAME)"

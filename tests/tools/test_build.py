@@ -10,16 +10,20 @@ import lzma
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sgcn import Graph, SgcnError, cli
-from sgcn.data.builders import apt, build
-from sgcn.data.builders.built import frequent, split_of
-from sgcn.data.builders.sources import Source
-from sgcn.data.builders.words import STOP_WORDS
+from sgcn import Graph, SgcnError
 from sgcn.data.source import read_npz
+from tools.build import main
+from tools.builders import apt, build
+from tools.builders.built import frequent, split_of
+from tools.builders.sources import Source
+from tools.builders.words import STOP_WORDS
+
+HOME = Path(__file__).parents[2]
 
 SMALL = {"words": 50, "word_least": 2, "section_least": 3, "tag_least": 2, "providers": 2}
 
@@ -379,9 +383,9 @@ def test_an_unpacked_debian_package_will_do(tmp_path):
 
 def test_wordnet_looks_in_its_usual_place(tmp_path, monkeypatch):
     home = dictionary(tmp_path / "dict")
-    monkeypatch.setattr("sgcn.data.builders.wordnet._HOME", home)  # absolute: joins as itself
+    monkeypatch.setattr("tools.builders.wordnet._HOME", home)  # absolute: joins as itself
     assert build("wordnet", word_least=2).header["counts"]["nodes"] == 6
-    monkeypatch.setattr("sgcn.data.builders.wordnet._HOME", tmp_path / "nowhere")
+    monkeypatch.setattr("tools.builders.wordnet._HOME", tmp_path / "nowhere")
     with pytest.raises(SgcnError, match=r"install the Debian package wordnet-base, or give a fold"):
         build("wordnet")
 
@@ -391,7 +395,7 @@ def test_wordnet_looks_in_its_usual_place(tmp_path, monkeypatch):
 EVERYTHING = """
 import sys
 from pathlib import Path
-from sgcn.data.builders import build
+from tools.builders import build
 source, out = map(Path, sys.argv[1:])
 for name in ("debian", "debian-tags"):
     built = build(name, source / "lists", word_least=2, section_least=3, tag_least=2)
@@ -409,7 +413,8 @@ def test_two_builds_are_the_same_bytes(tmp_path):
         out = tmp_path / f"out-{seed}"
         out.mkdir()
         command = [sys.executable, "-c", EVERYTHING, str(tmp_path), str(out)]
-        subprocess.run(command, check=True, env=os.environ | {"PYTHONHASHSEED": seed}, timeout=120)
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run(command, check=True, env=environment, cwd=HOME, timeout=120)
         made.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert set(made[0]) == {"debian.npz", "debian-tags.npz", "wordnet.npz"}
     assert made[0] == made[1]
@@ -422,14 +427,14 @@ def test_the_split_is_the_same_everywhere():
 
 
 def run(capsys, *argv):
-    code = cli.main([str(word) for word in argv])
+    code = main([str(word) for word in argv])
     return (code, *capsys.readouterr())
 
 
 def test_the_command_writes_a_file_that_trains(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = lists(tmp_path / "lists", filler=25)
-    code, out, err = run(capsys, "data", "build", "debian", "--from", folder)
+    code, out, err = run(capsys, "debian", "--from", folder)
     assert (code, err) == (0, "")
     assert out == (
         "debian.npz: 58 nodes, 59 edges, 2 features, 2 classes, 50 labelled nodes; "
@@ -448,7 +453,7 @@ def test_the_command_writes_a_file_that_trains(tmp_path, capsys, monkeypatch):
 
 def test_the_command_writes_a_graph_directory(tmp_path, capsys):
     folder = lists(tmp_path / "lists", filler=25)
-    assert run(capsys, "data", "build", "debian", "--from", folder, "--out", tmp_path / "g")[0] == 0
+    assert run(capsys, "debian", "--from", folder, "--out", tmp_path / "g")[0] == 0
     graph = Graph.open(tmp_path / "g", verify=True)
     assert len(graph) == 58
     assert graph.y.max() == 1
@@ -570,9 +575,9 @@ def test_what_fails_while_writing_leaves_nothing(tmp_path, monkeypatch):
 def refused(capsys, tmp_path, message, *argv, out=None):
     """One sentence, exit code 2, and no file more than before."""
     before = sorted(tmp_path.rglob("*"))
-    code, said, err = run(capsys, "data", "build", *argv, "--out", out or tmp_path / "out.npz")
+    code, said, err = run(capsys, *argv, "--out", out or tmp_path / "out.npz")
     assert (code, said) == (2, "")
-    assert err.startswith("sgcn: error: ")
+    assert err.startswith("tools.build: error: ")
     assert err.count("\n") == 1
     assert message in err
     assert sorted(tmp_path.rglob("*")) == before

@@ -1,8 +1,8 @@
 """How much of a synthetic graph's labels its features tell, alone and averaged over neighbours.
 
-    python docs/synthetic_numbers.py                     the graphs of docs/synthetic.md
-    python docs/synthetic_numbers.py ppi-like,noise=0.2  any others, as after `synthetic:`
-    python docs/synthetic_numbers.py --memory 100000000  what so many edges cost to generate
+    python -m tools.synthetic_numbers                     the graphs of docs/synthetic.md
+    python -m tools.synthetic_numbers ppi-like,noise=0.2  any others, as after `synthetic:`
+    python -m tools.synthetic_numbers --memory 100000000  what so many edges cost to generate
 
 Prints a table for docs/synthetic.md: micro-F1 on the test nodes. The ceiling is the score of one
 who knows the community of every node: what is missing to 1 is label noise. Bayes on x is the
@@ -11,7 +11,6 @@ score of one who knows the centres and label sets of all communities, but sees n
 
 from __future__ import annotations
 
-import resource
 import sys
 from dataclasses import replace
 from time import perf_counter
@@ -23,6 +22,7 @@ from torch import Tensor, nn
 from sgcn.compute.operators import GraphOperator
 from sgcn.data.synthetic import Synthetic, parse_synthetic, synthetic
 from sgcn.graph import Graph
+from sgcn.machine import peak_memory
 from sgcn.task import Task, split_nodes
 
 GRAPHS = ("ppi-like", "flickr-like", "flickr-like,homophily=0.5", "flickr-like,noise=0.3")
@@ -54,24 +54,25 @@ def probe(graph: Graph, h: Tensor, hidden: int) -> float:
     train, val, test = (torch.from_numpy(split_nodes(graph, part)).long() for part in range(3))
     h = (h - h[train].mean(0)) / h[train].std(0)
     width = h.shape[1]
-    model = nn.Linear(width, task.classes)
+    model: nn.Module = nn.Linear(width, task.classes)
     if hidden:
         model = nn.Sequential(
             nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(0.5), nn.Linear(hidden, task.classes)
         )
     optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
-    top = (-1.0, 0.0)
+    best = (-1.0, 0.0)
     for step in range(1, STEPS + 1):
         nodes = train[torch.randint(len(train), (BATCH,))]
         optimizer.zero_grad()
-        task.loss(model.train()(h[nodes]), nodes).backward()
+        loss = task.loss(model.train()(h[nodes]), nodes)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimizer.step()
         if step % EVERY == 0:
             model.eval()
             with torch.no_grad():
                 scores = [task.score(model(h[nodes]), nodes)["f1_micro"] for nodes in (val, test)]
-            top = max(top, (scores[0], scores[1]))
-    return top[1]
+            best = max(best, (scores[0], scores[1]))
+    return best[1]
 
 
 def bayes(graph: Graph, spec: Synthetic, seed: int) -> float:
@@ -99,19 +100,15 @@ def ceiling(graph: Graph, spec: Synthetic, seed: int) -> float:
 def memory(edges: int) -> None:
     """Time and memory to generate a graph of mean degree 40 without features."""
     synthetic(Synthetic(), features=False)  # compiles
-    before, began = peak(), perf_counter()
+    before, began = peak_memory(), perf_counter()
     graph = synthetic(Synthetic(nodes=edges // 20, degree=40.0), features=False)
     seconds = perf_counter() - began
     result = (graph.nbytes + graph.y.nbytes + graph.split.nbytes) / 2**20
-    used = peak() - before
+    used = (peak_memory() - before) / 2**20
     print(
         f"{graph.edges // 2:,} edges: {seconds:.1f} s; the graph has {result:,.0f} MiB, "
         f"generating it took {used:,.0f} MiB ({used / result:.2f} times)"
     )
-
-
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.builders import npz
 from sgcn.data.layout import ORIGIN
 from sgcn.data.targets import appearing
 from sgcn.graph import Array, Graph
 from sgcn.kernels.random import permutation
 from sgcn.rng import Key
+from tools.builders import npz
 
 _SPLIT = 1 << 34  # a stream that no sample and no synthetic graph has
 T = TypeVar("T")

@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.builders.built import (
+from sgcn.errors import SgcnError
+from sgcn.graph import Array
+from sgcn.options import Options, between, integer, option
+from tools.builders.built import (
     Built,
     counts_of,
     digest,
@@ -23,11 +26,8 @@ from sgcn.data.builders.built import (
     split_of,
     topology,
 )
-from sgcn.data.builders.sources import Source, read_source
-from sgcn.data.builders.words import bag_of_words
-from sgcn.errors import SgcnError
-from sgcn.graph import Array
-from sgcn.options import Options, between, integer, option
+from tools.builders.sources import Source, read_source
+from tools.builders.words import bag_of_words
 
 #: The letter of a part of speech in pointers, and its file. Adjective satellites (s) are in adj.
 FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
@@ -106,7 +106,7 @@ def build(source: Path | None = None, **options: Any) -> Built:
         "options": vars(chosen),
         "licence": _LICENCE,
         "notice": notice,
-        "built": "sgcn data build wordnet",
+        "built": "python -m tools.build wordnet",
         "sha256": digest(arrays),
         "words": words,
         "classes": [LEXICOGRAPHER_FILES[number] for number in present],

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sgcn.data.builders import debian, wordnet
-from sgcn.data.builders.built import Built
 from sgcn.options import known_name
+from tools.builders import debian, wordnet
+from tools.builders.built import Built
 
 #: Name of a graph -> its builder, which takes the folder of the sources (None: the usual places).
 BUILDERS: dict[str, Callable[..., Built]] = {

@@ -15,8 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.builders import apt
-from sgcn.data.builders.built import (
+from sgcn.errors import SgcnError
+from sgcn.graph import Array
+from sgcn.options import Options, between, integer, option
+from tools.builders import apt
+from tools.builders.built import (
     Built,
     counts_of,
     digest,
@@ -26,11 +29,8 @@ from sgcn.data.builders.built import (
     split_of,
     topology,
 )
-from sgcn.data.builders.sources import Source, read_source
-from sgcn.data.builders.words import bag_of_words
-from sgcn.errors import SgcnError
-from sgcn.graph import Array
-from sgcn.options import Options, between, integer, option
+from tools.builders.sources import Source, read_source
+from tools.builders.words import bag_of_words
 
 #: Fields whose packages belong with the one that names them. Conflicts, Breaks and Replaces do not.
 RELATIONS = ("depends", "pre-depends", "recommends", "suggests", "enhances")
@@ -132,7 +132,7 @@ class _Parts:
             "origin": "Debian package metadata: the lists Packages and Translation-en",
             **self.origin,
             "licence": _LICENCE,
-            "built": f"sgcn data build {name}",
+            "built": f"python -m tools.build {name}",
             "sha256": digest(arrays),
             "words": self.words,
         }

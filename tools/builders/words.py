@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sgcn.data.builders.built import frequent, progress
 from sgcn.errors import SgcnError
 from sgcn.graph import Array
+from tools.builders.built import frequent, progress
 
 _WORD = re.compile(r"[a-z][a-z0-9]+")
 #: Words that any English text holds.
