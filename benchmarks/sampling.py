@@ -1,4 +1,9 @@
-"""`sgcn bench sampling`: ms per batch of every sampler, ours and others', measured in turn.
+"""Time every sampler against published ways to sample, interleaved in one run.
+
+examples:
+  python -m benchmarks sampling                           flickr-like and reddit-like, every sampler
+  python -m benchmarks sampling --graph flickr-like --samplers neighbor,ladies
+  python -m benchmarks sampling --graph my-graph/ --out bench.json
 
 A round times every implementation once, on the same seeds, so that what else the machine does hits
 all of them alike; the median over rounds is reported. One thread, two layers.
@@ -7,7 +12,6 @@ all of them alike; the median over rounds is reported. One thread, two layers.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sgcn.bench import baselines, peers
-from sgcn.bench.report import target, write
+from benchmarks import baselines, peers
+from benchmarks.options import add_integers, add_out, add_texts, check_positive, listed, target
+from benchmarks.report import finish, progress
 from sgcn.block import Batch, Int32
 from sgcn.data import load
 from sgcn.errors import SgcnError
-from sgcn.experiments.data import split_names
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.options import known_name
@@ -91,37 +95,39 @@ class Contest:
         return float(np.median(self.seconds[name])) * 1e3
 
 
-def main(args: argparse.Namespace) -> None:
-    """Measure what ``args`` asks for, print a table, and write ``args.out`` if it is given."""
-    names = _listed("--samplers", args.samplers) if args.samplers else list(CASES)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    names = "synthetic graphs by name, or directories that Graph.save wrote"
+    add_texts(parser, ("--graph", "flickr-like,reddit-like", "NAME[,..]", names))
+    parser.add_argument("--samplers", metavar="NAME[,..]", help="only these; default: all")
+    add_integers(
+        parser,
+        ("--batches", 7, "rounds; each times every implementation once, on the same seeds"),
+        ("--batch-size", 512, "seeds of a batch"),
+        ("--seed", 0, "of graphs, seeds and samples"),
+    )
+    numbers = "numbers of prefetch threads to compare, the first being the unit"
+    add_texts(parser, ("--threads", "1,2", "N[,..]", numbers))
+    add_out(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    names = listed("--samplers", args.samplers) if args.samplers else list(CASES)
     for name in names:
         known_name("sampler", name, CASES)
-    for flag, value in (("--batches", args.batches), ("--batch-size", args.batch_size)):
-        if value < 1:
-            raise SgcnError(f"{flag} is {value}, expected a whole number >= 1")
-    threads = _listed("--threads", args.threads)
+    check_positive(args, "batches", "batch_size")
+    threads = listed("--threads", args.threads)
     if not all(number.isdecimal() and int(number) > 0 for number in threads):
         raise SgcnError(f"--threads is {args.threads!r}, expected whole numbers >= 1, as in 1,2")
     out = target(args.out)
-
     report = measure(
-        _listed("--graph", args.graph),
+        listed("--graph", args.graph),
         names,
         batches=args.batches,
         batch_size=args.batch_size,
         threads=[int(number) for number in threads],
         seed=args.seed,
     )
-    print(table(report))
-    if out is not None:
-        write(out, report)
-
-
-def _listed(flag: str, text: str) -> list[str]:
-    words = split_names(text)
-    if not all(words):
-        raise SgcnError(f"{flag} is {text!r}, expected names with a comma between them")
-    return words
+    finish(report, table, out)
 
 
 def measure(
@@ -141,8 +147,8 @@ def measure(
         pool = NodeSet(_training_nodes(graph), len(graph))
         label = Path(name).name
         made = [_contest(label, s, graph, pool, batch_size, seed) for s in samplers]
-        for step in _progress(range(batches), f"{label}: rounds"):
-            seeds = [_seeds(pool, batch_size, seed, 100 * step + k) for k in range(20)]
+        for step in progress(range(batches), f"{label}: rounds"):
+            seeds = [drawn_seeds(pool, batch_size, seed, 100 * step + k) for k in range(20)]
             for contest in made:
                 for kind in contest.runs:
                     _time(contest, kind, seeds, 100 * step)
@@ -189,7 +195,7 @@ def _training_nodes(graph: Graph) -> npt.NDArray[np.int64]:
     return training if len(training) else nodes
 
 
-def _seeds(pool: NodeSet, batch_size: int, seed: int, step: int) -> Int32:
+def drawn_seeds(pool: NodeSet, batch_size: int, seed: int, step: int) -> Int32:
     order = permutation(len(pool.ids), Key(seed, 0, step).stream(_SEEDS))
     seeds: Int32 = pool.ids[order[:batch_size]]
     return seeds
@@ -218,7 +224,7 @@ def _contest(
         runs["numpy-tuned"] = theirs(case.tuned)
     for kind, make in peers.available(name):
         runs[kind] = peer(make(graph, case.size))
-    seeds = _seeds(pool, batch_size, seed, 0)
+    seeds = drawn_seeds(pool, batch_size, seed, 0)
     for run in runs.values():
         run(seeds, 0)
     nodes = pool if case.sampler.draws_nodes else seeds
@@ -322,7 +328,7 @@ def _scaling(timed: dict[str, _Timed], threads: list[int], what: str) -> dict[st
     meets every one of them.
     """
     taken: dict[str, list[list[float]]] = {name: [] for name in timed}
-    for epoch in _progress(range(_EPOCHS), what):
+    for epoch in progress(range(_EPOCHS), what):
         for name, seconds in timed.items():
             turn = threads[:: 1 if epoch % 2 else -1]
             spent = {number: seconds(number, epoch) for number in turn}
@@ -379,12 +385,3 @@ def table(report: dict[str, Any]) -> str:
             "(machine): compiled loops that only read the graph here and there, in the same rounds"
         ]
     return "\n".join(lines)
-
-
-def _progress(items: Any, what: str) -> Any:
-    """A bar on a terminal, silence elsewhere."""
-    if not sys.stderr.isatty():
-        return items
-    from tqdm import tqdm
-
-    return tqdm(items, desc=what, leave=False)

@@ -19,9 +19,10 @@ from sgcn.compute.buffers import multiply
 _FLOAT = 4  # bytes
 
 
-def _seconds(run: Callable[[], object]) -> float:
+def seconds_of(run: Callable[..., object], *args: object) -> float:
+    """How long a call takes."""
     start = time.perf_counter()
-    run()
+    run(*args)
     return time.perf_counter() - start
 
 
@@ -40,9 +41,9 @@ class Machine:
         source, target = torch.full((2, megabytes << 18), 0.5)
         for _ in range(2):
             product = min(
-                _seconds(lambda: torch.mm(a, b, out=c)), _seconds(lambda: multiply(a, b))
+                seconds_of(lambda: torch.mm(a, b, out=c)), seconds_of(lambda: multiply(a, b))
             )
-            copy = _seconds(lambda: target.copy_(source))
+            copy = seconds_of(lambda: target.copy_(source))
         return Machine(2 * size**3 / product, 2 * _FLOAT * len(source) / copy)
 
     @staticmethod

@@ -1,4 +1,11 @@
-"""`sgcn bench convergence`: seconds until a model is good, ours and PyG's.
+"""Time training to the same accuracy: PyG, full batch, sampling, our rules.
+
+examples:
+  python -m benchmarks convergence --data debian           some twenty minutes on one thread
+  python -m benchmarks convergence --data my.npz --only pyg-minibatch,anchored/neighbor
+  python -m benchmarks convergence --data flickr-like --budget 300 --trial 60 --out runs/flickr
+
+A stopped command goes on where it was: runs that left their file in --out are not run again.
 
 1. Our full-batch run sets the target: the F1 on validation nodes that it settles at, the median
    over seeds, minus half a point.
@@ -7,8 +14,8 @@
 3. The setting kept is run with all seeds. One that misses the target with the first seed is not
    run with the others.
 
-Each run is a process of its own (`convergence_runs`) and leaves a file; what is there already is
-not run again. The test nodes are scored, and decide nothing.
+Each run is a process of its own (`convergence_runs`) and leaves a file with its curve; the figures
+in convergence.json are a summary of them. The test nodes are scored, and decide nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +30,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sgcn.bench import convergence_peers, peers
-from sgcn.bench.convergence_picture import draw
-from sgcn.bench.convergence_runs import Contestant, Spec
-from sgcn.bench.process import call
-from sgcn.bench.report import write
+from benchmarks import convergence_peers, peers
+from benchmarks.convergence_picture import Curve, draw
+from benchmarks.convergence_runs import Contestant, Spec
+from benchmarks.options import add_integers, add_texts, check_positive
+from benchmarks.process import call
+from benchmarks.report import finish, write
 from sgcn.commands.train import plain
 from sgcn.data import load
 from sgcn.data.source import is_file, is_synthetic
@@ -47,7 +55,7 @@ CONTESTANTS = (
 )  # fmt: skip
 BELOW = 0.005  # the target, under the F1 of the full-batch runs
 _PATIENCE = 3  # PyG is given so many times the budget: its time says more than that it is over
-_RUNS = "sgcn.bench.convergence_runs"
+_RUNS = "benchmarks.convergence_runs"
 RESULT, PICTURE, SETTINGS = "convergence.json", "convergence.png", "settings.json"
 
 Run = dict[str, Any]
@@ -64,23 +72,53 @@ class Setting:
         return f"lr {self.lr:g}" + ("" if self.gap is None else f", K {self.gap}")
 
 
-def main(args: argparse.Namespace) -> None:
-    """Run what ``args`` asks for, print a table, and fill the folder ``args.out``."""
+def arguments(parser: argparse.ArgumentParser) -> None:
+    runs = (
+        "pyg-full, pyg-minibatch, full, ESTIMATOR/SAMPLER[:SIZE]; +pre: P X is computed once; "
+        "+avg: the moving average of the weights is scored; full always runs, it sets the target"
+    )
+    add_texts(
+        parser,
+        ("--data", "debian", "DATA", "a name, graph directory or .npz"),
+        ("--only", ",".join(CONTESTANTS), "RUN[,..]", runs),
+        ("--lr", "0.01,0.03", "X[,..]", "learning rates of the grid"),
+        ("--gap", "10,30,100", "X[,..]", "gaps K of the grid"),
+    )
+    for name, seconds, help in (
+        ("--trial", 12.0, "seconds of training for each point of the grid"),
+        ("--budget", 90.0, "seconds of training for each run with the setting kept"),
+    ):
+        parser.add_argument(
+            name, type=float, default=seconds, metavar="S", help=f"{help}; default: %(default)g"
+        )
+    add_integers(
+        parser,
+        ("--seeds", 3, "runs of the setting kept"),
+        ("--width", 128, "of the two graph layers"),
+        ("--batch-size", 512, "seeds of a batch"),
+        ("--threads", 1, "threads of every run"),
+    )
+    parser.add_argument(
+        "--clock", choices=("wall", "cpu"), default="wall",
+        help="cpu on a machine that does other work, with one thread; default: %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR",
+        help="runs, convergence.json and convergence.png go here; default: runs/convergence-DATA",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> None:
     contest = _checked(args)
     report = contest.hold()
-    print(table(report))
-    draw(report, contest.out / PICTURE)
-    write(contest.out / RESULT, report)
+    finish(report, table, contest.out / RESULT)
+    draw(report, contest.curves(), contest.out / PICTURE)
     print(f"\ncurves: {contest.out / PICTURE}; figures: {contest.out / RESULT}")
 
 
 def _checked(args: argparse.Namespace) -> Contest:
     """Everything that can be wrong is found before the first run."""
-    for flag in ("width", "batch_size", "threads", "seeds"):
-        if getattr(args, flag) < 1:
-            raise SgcnError(
-                f"--{flag.replace('_', '-')} is {getattr(args, flag)}, expected a whole number >= 1"
-            )
+    check_positive(args, "width", "batch_size", "threads", "seeds")
     for flag in ("budget", "trial"):
         if not 0 < getattr(args, flag) < math.inf:
             raise SgcnError(f"--{flag} is {getattr(args, flag)}, expected seconds above 0")
@@ -90,7 +128,7 @@ def _checked(args: argparse.Namespace) -> Contest:
     out = args.out or Path("runs") / f"convergence-{plain(label_of(args.data))}"
     settings = {"data": args.data, "width": args.width, "batch_size": args.batch_size,
                 "threads": args.threads, "clock": args.clock}  # fmt: skip
-    _place(out, settings)
+    _make_folder(out, settings)
     _check_graph(args.data)
     data = _kept(args.data, out) if is_synthetic(args.data) else args.data
     write(out / SETTINGS, settings)
@@ -139,7 +177,7 @@ def _numbers(flag: str, text: str, kind: type[float]) -> list[float]:
     return found
 
 
-def _place(out: Path, settings: dict[str, Any]) -> None:
+def _make_folder(out: Path, settings: dict[str, Any]) -> None:
     """Make the folder, or make sure that its runs are of the same kind."""
     if out.is_dir() and any(out.iterdir()):
         try:
@@ -308,10 +346,7 @@ class Contest:
             "minibatches": convergence_peers.loader_words(),
             "skipped": self.skipped,
             "trials": {
-                name: [
-                    {key: run[key] for key in ("lr", "gap", "validation", "reached", "failed")}
-                    for run in runs
-                ]
+                name: {str(Setting(run["lr"], run["gap"])): self._brief(run) for run in runs}
                 for name, runs in self.trials.items()
             },
             **{key: value for key, value in self.settings.items() if key != "data"},
@@ -320,6 +355,14 @@ class Contest:
             "trial": self.trial,
             "versions": peers.versions(),
         }
+
+    def _brief(self, run: Run) -> list[float | None]:
+        """Of a trial: validation F1, and the seconds to the target."""
+        return [run["validation"], None if run["reached"] is None else run["reached"][self.clock]]
+
+    def curves(self) -> dict[str, list[Curve]]:
+        """What each contestant's runs scored, by seed."""
+        return {name: [run["curve"] for run in runs] for name, runs in self.runs.items()}
 
 
 def _usable(file: Path, spec: Spec) -> Run | None:
@@ -358,7 +401,6 @@ def row(runs: Sequence[Run], target: float, clock: str, setting: str) -> dict[st
         "test": _median_of(runs, "test"),
         "stopped": [run["stopped"] for run in runs],
         "note": runs[0]["note"],
-        "curves": [run["curve"] for run in runs],
     }
 
 

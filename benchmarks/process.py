@@ -13,16 +13,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sgcn.bench.report import write
+from benchmarks.report import write
 from sgcn.errors import SgcnError
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def importable() -> dict[str, str]:
+    """The environment of a process that finds this package, whatever folder it starts in."""
+    paths = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 def environment(threads: int, **more: str) -> dict[str, str]:
     """The environment of a process that computes with so many threads."""
     waits = {"OMP_WAIT_POLICY": "passive"}  # as the command line sets it
-    return os.environ | dict.fromkeys(_THREADS, str(threads)) | waits | more
+    return importable() | dict.fromkeys(_THREADS, str(threads)) | waits | more
 
 
 def call(module: str, order: dict[str, Any], out: Path, threads: int) -> dict[str, Any]:

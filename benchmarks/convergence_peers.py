@@ -1,4 +1,4 @@
-"""PyG in `sgcn bench convergence`: full batch, and mini-batches of its NeighborLoader.
+"""PyG in `python -m benchmarks convergence`: full batch, and mini-batches of its NeighborLoader.
 
 PyG's loader needs pyg_lib or torch_sparse. Without them its layers get our neighbour batches, of
 the same sizes. The weights start as ours do, and are written back when the run is scored.
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import elu
 
-from sgcn.bench.contestants import pyg_edges, subgraph
+from benchmarks.contestants import pyg_edges, subgraph
 from sgcn.graph import Graph
 from sgcn.nn import Model
 from sgcn.samplers import make_sampler

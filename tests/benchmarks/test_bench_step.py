@@ -1,4 +1,4 @@
-"""`sgcn bench step` on a small graph: its report, and that all contestants do the same work."""
+"""`benchmarks step` on a small graph: its report, and that all contestants do the same work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from sgcn import Key, cli, make_sampler
-from sgcn.bench import contestants
-from sgcn.bench.bound import Cost, Machine, Shape, step_cost
-from sgcn.bench.contestants import PEERS, Ours, Published
+from benchmarks import contestants
+from benchmarks.__main__ import main
+from benchmarks.bound import Cost, Machine, Shape, step_cost
+from benchmarks.contestants import PEERS, Ours, Published
+from sgcn import Key, make_sampler
 from sgcn.compute.buffers import Pool
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.estimators import make_estimator
@@ -40,10 +41,10 @@ def ours(graph):
 def test_report(graph, tmp_path, capsys):
     graph.save(tmp_path / "small")
     out = tmp_path / "step.json"
-    argv = ["bench", "step", "--graph", str(tmp_path / "small"), "--rounds", "2"]
+    argv = ["step", "--graph", str(tmp_path / "small"), "--rounds", "2"]
     argv += ["--batch-size", "32", "--threads", "1", "--out", str(out)]
     threads = torch.get_num_threads()
-    assert cli.main(argv) == 0
+    assert main(argv) == 0
     assert torch.get_num_threads() == threads
     printed, errors = capsys.readouterr()
     assert errors == ""
@@ -148,7 +149,7 @@ def test_step_cost_by_hand():
     ],
 )
 def test_refusals(capsys, argv, words):
-    assert cli.main(["bench", "step", *argv]) == 2
+    assert main(["step", *argv]) == 2
     assert words in capsys.readouterr().err
 
 

@@ -1,7 +1,13 @@
-"""`sgcn bench data`: importing a folder of GraphSAINT's layout, against only reading its files.
+"""Time importing a graph against only reading its files, interleaved in one run.
 
-The two take turns, so that what else the machine does hits both alike; the median over rounds is
-reported. Memory is traced in a run of its own, because tracing costs time.
+examples:
+  python -m benchmarks data                              reddit-like: 1.2 GB in GraphSAINT's layout
+  python -m benchmarks data --graph flickr-like --out bench.json
+  python -m benchmarks data --graph my-graph/ --rounds 5
+
+The graph is written in GraphSAINT's layout first. The two take turns, so that what else the machine
+does hits both alike; the median over rounds is reported. Memory is traced in a run of its own,
+because tracing costs time.
 """
 
 from __future__ import annotations
@@ -19,7 +25,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sgcn.bench import report as reports
+from benchmarks.options import add_integers, add_out, add_texts, check_positive, target
+from benchmarks.report import finish
 from sgcn.data import load
 from sgcn.data.draft import chunks
 from sgcn.data.importers import import_graph
@@ -29,20 +36,26 @@ from sgcn.graph import Graph, is_sparse
 _ROLES = ("tr", "va", "te")
 
 
-def main(args: argparse.Namespace) -> None:
-    """Measure what ``args`` asks for, print a table, and write ``args.out`` if it is given."""
-    if args.rounds < 1:
-        raise SgcnError(f"--rounds is {args.rounds}, expected a whole number >= 1")
-    out = reports.target(args.out)
-    report = measure(args.graph, rounds=args.rounds, seed=args.seed)
-    print(table(report))
-    if out is not None:
-        reports.write(out, report)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    names = "a synthetic graph by name, or a directory that Graph.save wrote"
+    add_texts(parser, ("--graph", "reddit-like", "NAME", names))
+    add_integers(
+        parser,
+        ("--rounds", 3, "each reads and imports once"),
+        ("--seed", 0, "of the synthetic graph"),
+    )
+    add_out(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    check_positive(args, "rounds")
+    out = target(args.out)
+    finish(measure(args.graph, rounds=args.rounds, seed=args.seed), table, out)
 
 
 def measure(name: str, *, rounds: int, seed: int) -> dict[str, Any]:
     """The figures as a dictionary of plain values, in the layout of the JSON file."""
-    with tempfile.TemporaryDirectory(prefix="sgcn-bench-") as made:
+    with tempfile.TemporaryDirectory(prefix="sgcn-benchmark-") as made:
         source, out = Path(made) / "source", Path(made) / "out"
         source.mkdir()
         write_graphsaint(source, load(name, seed=seed))
@@ -64,10 +77,10 @@ def measure(name: str, *, rounds: int, seed: int) -> dict[str, Any]:
         brought()  # kernels are compiled and files are in the cache
         seconds["import"].clear()
         for _ in range(rounds):
-            for run in ways.values():
-                run()
+            for way in ways.values():
+                way()
         medians = {way: float(np.median(seconds[way])) for way in ways}
-        peaks = {way: _peak(run) for way, run in ways.items()}
+        peaks = {name: _peak(way) for name, way in ways.items()}
         largest = max(path.stat().st_size for path in out.glob("*.npy"))
     return {
         "graph": Path(name).name,
@@ -120,11 +133,11 @@ def read_graphsaint(folder: Path) -> tuple[Any, ...]:
     )
 
 
-def _peak(run: Callable[[], None]) -> int:
+def _peak(way: Callable[[], None]) -> int:
     """The most memory that Python and numpy held at a time, in bytes."""
     tracemalloc.start()
     try:
-        run()
+        way()
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

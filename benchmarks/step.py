@@ -1,4 +1,9 @@
-"""`sgcn bench step`: a training step of ours, of others, and the least that it can take.
+"""Time training steps against torch, PyG, the published procedure and a lower bound.
+
+examples:
+  python -m benchmarks step                                       flickr-like, 1 and 2 threads
+  python -m benchmarks step --graph reddit-like --threads 1 --out step.json
+  python -m benchmarks step --sampler neighbor --estimator anchored
 
 A round times everyone once, so that what else the machine does hits all alike; the median over
 rounds is reported. Three kinds of step: ``full`` (the whole graph), ``minibatch`` (neighbor 5,5,
@@ -8,7 +13,6 @@ with sampling and gather) and ``snapshot+10`` (a snapshot and ten regular steps)
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -19,15 +23,16 @@ import numba
 import numpy as np
 import torch
 
-from sgcn.bench import peers, sampling
-from sgcn.bench import report as reports
-from sgcn.bench.bound import Cost, Machine, Shape, step_cost, table_cost
-from sgcn.bench.contestants import DEPTH, PEERS, WIDTH, Ours, Published, Seeds, missing
+from benchmarks import peers, sampling
+from benchmarks.bound import Cost, Machine, Shape, step_cost, table_cost
+from benchmarks.contestants import DEPTH, PEERS, WIDTH, Ours, Published, Seeds, missing
+from benchmarks.engines import set_threads
+from benchmarks.options import add_integers, add_out, add_texts, check_positive, listed, target
+from benchmarks.report import finish, progress
 from sgcn.block import Batch
 from sgcn.data import load
 from sgcn.errors import SgcnError
 from sgcn.estimators import Estimator, make_estimator
-from sgcn.experiments.data import split_names
 from sgcn.graph import Graph
 from sgcn.machine import physical_memory
 from sgcn.rng import Key
@@ -38,11 +43,27 @@ REGULAR = 10
 _BURST = 5  # mini-batch steps in a row
 
 
-def main(args: argparse.Namespace) -> None:
-    """Measure what ``args`` asks for, print a table, and write ``args.out`` if it is given."""
-    for flag, value in (("--rounds", args.rounds), ("--batch-size", args.batch_size)):
-        if value < 1:
-            raise SgcnError(f"{flag} is {value}, expected a whole number >= 1")
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_texts(
+        parser,
+        ("--graph", "flickr-like", "NAME[,..]", "names of `sgcn data list` or saved graphs"),
+        ("--sampler", "ladies", "NAME", "of the ten regular steps"),
+        ("--estimator", "sgcn++", "NAME", "of the snapshot and the ten regular steps"),
+    )
+    add_integers(
+        parser,
+        ("--rounds", 5, "each times everyone once"),
+        ("--batch-size", 512, "seeds of a batch"),
+        ("--seed", 0, "of graphs, weights and samples"),
+    )
+    parser.add_argument(
+        "--threads", metavar="N[,..]", help="numbers of threads to measure with; default: 1,2"
+    )
+    add_out(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    check_positive(args, "rounds", "batch_size")
     threads = _threads(args.threads)
     sampler = make_sampler(args.sampler)
     if sampler.draws_nodes:
@@ -51,14 +72,12 @@ def main(args: argparse.Namespace) -> None:
             "seeds, as ladies does"
         )
     estimator = make_estimator(args.estimator, restart="none", gap=REGULAR + 1)
-    out = reports.target(args.out)
+    out = target(args.out)
     report = measure(
-        split_names(args.graph), sampler, estimator,
+        listed("--graph", args.graph), sampler, estimator,
         threads=threads, rounds=args.rounds, batch_size=args.batch_size, seed=args.seed,
     )  # fmt: skip
-    print(table(report))
-    if out is not None:
-        reports.write(out, report)
+    finish(report, table, out)
 
 
 def _threads(text: str | None) -> list[int]:
@@ -97,8 +116,7 @@ def measure(
                                 "graph with features and one label")  # fmt: skip
             contest = _Contest(Path(name).name, graph, sampler, estimator, batch_size, seed)
             for number in threads:
-                torch.set_num_threads(number)
-                numba.set_num_threads(number)
+                set_threads(number)
                 contest.hold(number, rounds, report)
     finally:
         torch.set_num_threads(before[0])
@@ -154,7 +172,7 @@ class _Contest:
         parts: dict[str, list[dict[str, float]]] = {"sgcn": [], "published": []}
         for entry in entries:  # kernels are compiled, pages are there
             entries[entry](self._steps(0, _count(entry[0])))
-        for step in _progress(range(1, rounds + 1), f"{self.label}, {threads} thread(s)"):
+        for step in progress(range(1, rounds + 1), f"{self.label}, {threads} thread(s)"):
             machines.append(Machine.measured())
             for entry, run in entries.items():
                 steps = self._steps(step, _count(entry[0]))
@@ -195,7 +213,8 @@ class _Contest:
         numbers = [100 * step + k for k in range(count)]
         size = min(self.size, len(self.pool.ids))
         return [
-            (sampling._seeds(self.pool, size, self.seed, n), Key(self.seed, 0, n)) for n in numbers
+            (sampling.drawn_seeds(self.pool, size, self.seed, n), Key(self.seed, 0, n))
+            for n in numbers
         ]
 
     def _costs(self) -> dict[str, Cost]:
@@ -271,12 +290,3 @@ def table(report: dict[str, Any]) -> str:
         lines.append(f"  {key}: {parts}")
     lines += [f"  {key}: skipped, {why}" for key, why in report["skipped"].items()]
     return "\n".join(lines)
-
-
-def _progress(items: Any, what: str) -> Any:
-    """A bar on a terminal, silence elsewhere."""
-    if not sys.stderr.isatty():
-        return items
-    from tqdm import tqdm
-
-    return tqdm(items, desc=what, leave=False)

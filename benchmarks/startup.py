@@ -1,5 +1,12 @@
-"""`sgcn bench startup`: CPU of `sgcn --help`, and how soon `sgcn train` takes its first steps,
-with kernels from the cache and with none compiled yet."""
+"""Time how soon commands start: --help, the first training step, compiling kernels.
+
+examples:
+  python -m benchmarks startup                          debian, with an empty cache of kernels first
+  python -m benchmarks startup --warm --rounds 5 --out startup.json
+
+CPU of `sgcn --help`, and how soon `sgcn train` takes its first steps, with kernels from the cache
+and with none compiled yet.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +22,38 @@ from statistics import median
 from time import monotonic, sleep
 from typing import Any
 
-from sgcn.bench import peers
-from sgcn.bench import report as reports
-from sgcn.bench.process import environment
+from benchmarks import peers
+from benchmarks.options import add_integers, add_out, check_positive, target
+from benchmarks.process import environment
+from benchmarks.report import finish
 from sgcn.errors import SgcnError
 
 _PATIENCE = 600.0  # seconds until a training that takes no step counts as hanging
 
 
-def main(args: argparse.Namespace) -> None:
-    """Measure, print a table, and write ``args.out`` if it is given."""
-    for flag, value in (("--rounds", args.rounds), ("--threads", args.threads)):
-        if value < 1:
-            raise SgcnError(f"{flag} is {value}, expected a whole number >= 1")
-    out = reports.target(args.out)
-    report = measure(args.data, args.rounds, args.threads, cold=not args.warm)
-    print(table(report))
-    if out is not None:
-        reports.write(out, report)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", default="debian", metavar="DATA", help="default: %(default)s")
+    add_integers(
+        parser,
+        ("--rounds", 3, "starts to take the median of"),
+        ("--threads", 1, "threads of the training"),
+    )
+    parser.add_argument(
+        "--warm", action="store_true", help="leave out the start that compiles all kernels"
+    )
+    add_out(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    check_positive(args, "rounds", "threads")
+    out = target(args.out)
+    finish(measure(args.data, args.rounds, args.threads, cold=not args.warm), table, out)
 
 
 def measure(data: str, rounds: int, threads: int, *, cold: bool) -> dict[str, Any]:
     """The figures as a dictionary of plain values, in the layout of the JSON file."""
     results: dict[str, Any] = {"help_cpu": median(help_cpu() for _ in range(rounds))}
-    with tempfile.TemporaryDirectory(prefix="sgcn-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="sgcn-benchmark-") as folder:
         own = Path(folder) / "kernels"
         if cold:
             first = first_steps(data, threads, Path(folder), own)

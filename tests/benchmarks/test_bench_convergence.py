@@ -1,4 +1,4 @@
-"""`sgcn bench convergence`: the rules of the contest, and that PyG trains the same model."""
+"""`benchmarks convergence`: the rules of the contest, and that PyG trains the same model."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from sgcn import cli, fit
-from sgcn.bench import convergence, convergence_peers, convergence_runs
-from sgcn.bench.convergence_runs import Contestant, Enough, Spec, Watch, fresh_model
+from benchmarks import convergence, convergence_peers, convergence_runs
+from benchmarks.__main__ import main
+from benchmarks.convergence_runs import Contestant, Enough, Spec, Watch, fresh_model
+from sgcn import fit
 from sgcn.compute.exact import predict
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.errors import SgcnError
@@ -237,17 +238,10 @@ def test_the_average_is_scored(small, name, monkeypatch):
     assert model.head.bias[0] == 1.0
 
 
-def test_default_contestants():
-    """The text of --help, which must not load the samplers, names what takes part."""
-    from sgcn.commands import bench_convergence
-
-    assert bench_convergence._DEFAULT.split(",") == list(convergence.CONTESTANTS)
-
-
 def test_a_contest_is_held_and_resumed(tmp_path, capsys, monkeypatch):
     synthetic(SPEC).save(tmp_path / "small")
     out = tmp_path / "out"
-    argv = ["bench", "convergence", "--data", str(tmp_path / "small"), "--only"]
+    argv = ["convergence", "--data", str(tmp_path / "small"), "--only"]
     argv += ["sgcn/neighbor,anchored/neighbor", "--lr", "0.02,0.03", "--gap", "5", "--seeds", "2"]
     argv += ["--trial", "0.2", "--budget", "0.4", "--width", "8", "--batch-size", "64"]
     orders = []
@@ -260,7 +254,7 @@ def test_a_contest_is_held_and_resumed(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(convergence, "call", in_this_process)
     argv += ["--out", str(out)]
-    assert cli.main(argv) == 0
+    assert main(argv) == 0
     printed, errors = capsys.readouterr()
     assert errors == ""
     report = json.loads((out / "convergence.json").read_text())
@@ -272,16 +266,19 @@ def test_a_contest_is_held_and_resumed(tmp_path, capsys, monkeypatch):
     assert report["target"] == pytest.approx(full["validation"] - convergence.BELOW)
     for name, row in report["results"].items():
         assert name in printed
-        assert row["curves"][0][0]["f1"] >= 0
+        assert "curves" not in row
         assert row["peak_mb"] > 10
     assert {order["contestant"] for order in orders} == set(report["results"])
+    assert len((out / "convergence.json").read_text().splitlines()) < 50  # curves are in the runs
+    assert json.loads((out / "run-sgcn-neighbor-lr0.02-s0.json").read_text())["curve"][0]["f1"] >= 0
+    assert set(report["trials"]["anchored/neighbor"]) == {"lr 0.02, K 5", "lr 0.03, K 5"}
 
     orders.clear()
     (out / "run-sgcn-neighbor-lr0.02-s0.json").write_text("{")  # cut short
-    assert cli.main(argv) == 0
+    assert main(argv) == 0
     assert {order["contestant"] for order in orders} == {"sgcn/neighbor"}
     capsys.readouterr()
-    assert cli.main([*argv, "--width", "9"]) == 2
+    assert main([*argv, "--width", "9"]) == 2
     assert "choose another --out" in capsys.readouterr().err
 
 
@@ -302,13 +299,13 @@ def test_a_contest_is_held_and_resumed(tmp_path, capsys, monkeypatch):
     ],
 )
 def test_refusals(tmp_path, capsys, argv, words):
-    assert cli.main(["bench", "convergence", "--out", str(tmp_path / "out"), *argv]) == 2
+    assert main(["convergence", "--out", str(tmp_path / "out"), *argv]) == 2
     assert words in capsys.readouterr().err
 
 
 def test_a_process_that_fails_says_why(tmp_path):
-    from sgcn.bench.process import call
+    from benchmarks.process import call
 
     order = {**spec().__dict__, "data": "nothing-here", "contestant": "full"}
     with pytest.raises(SgcnError, match="nothing-here"):
-        call("sgcn.bench.convergence_runs", order, tmp_path / "out.json", 1)
+        call("benchmarks.convergence_runs", order, tmp_path / "out.json", 1)

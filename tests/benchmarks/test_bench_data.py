@@ -1,4 +1,4 @@
-"""`sgcn bench data` on a small graph: the layout of its report, and that both ways do the work."""
+"""`benchmarks data` on a small graph: the layout of its report, and that both ways do the work."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from sgcn import cli
-from sgcn.bench import data
+from benchmarks import data
+from benchmarks.__main__ import main
 from sgcn.data.importers import import_graph
 from sgcn.data.synthetic import Synthetic, synthetic
 
@@ -23,8 +23,8 @@ def graph():
 def test_report(graph, tmp_path, capsys):
     graph.save(tmp_path / "small")
     out = tmp_path / "bench.json"
-    argv = ["bench", "data", "--graph", str(tmp_path / "small"), "--rounds", "2"]
-    assert cli.main([*argv, "--out", str(out)]) == 0
+    argv = ["data", "--graph", str(tmp_path / "small"), "--rounds", "2"]
+    assert main([*argv, "--out", str(out)]) == 0
     printed, errors = capsys.readouterr()
     assert errors == ""
     report = json.loads(out.read_text())
@@ -60,5 +60,5 @@ def test_the_written_folder_is_the_graph(graph, tmp_path):
     ],
 )
 def test_refusals(capsys, argv, words):
-    assert cli.main(["bench", "data", *argv]) == 2
+    assert main(["data", *argv]) == 2
     assert words in capsys.readouterr().err

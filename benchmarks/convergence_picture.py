@@ -1,13 +1,17 @@
-"""The picture of `sgcn bench convergence`: validation F1 against seconds."""
+"""The picture of `python -m benchmarks convergence`: validation F1 against seconds."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
+from benchmarks.report import save_figure
 
-def draw(report: dict[str, Any], out: Path) -> None:
+#: Points with `f1` and the seconds on each clock.
+Curve = list[dict[str, float]]
+
+
+def draw(report: dict[str, Any], curves: dict[str, list[Curve]], out: Path) -> None:
     """All seeds of all contestants into ``out``; its name says the format."""
     import matplotlib
 
@@ -16,13 +20,13 @@ def draw(report: dict[str, Any], out: Path) -> None:
 
     figure, axis = plt.subplots(figsize=(10, 5.5), layout="constrained")
     target = report["target"]
-    top = target
-    for number, (name, row) in enumerate(report["results"].items()):
+    highest = target
+    for number, (name, seeds) in enumerate(curves.items()):
         style = _style(name)
-        for seed, curve in enumerate(row["curves"]):
+        for seed, curve in enumerate(seeds):
             seconds = [point[report["clock"]] for point in curve]
             f1 = [point["f1"] for point in curve]
-            top = max([top, *f1])
+            highest = max([highest, *f1])
             axis.plot(
                 seconds, f1, color=plt.colormaps["tab20"](number % 20),
                 label=name if seed == 0 else None, **style,
@@ -31,17 +35,14 @@ def draw(report: dict[str, Any], out: Path) -> None:
     axis.annotate("target", (1.0, target), xycoords=("axes fraction", "data"), ha="right",
                   va="bottom", fontsize=8)  # fmt: skip
     axis.set_xscale("log")
-    axis.set_ylim(max(0.0, target - 0.15), top + 0.02)
+    axis.set_ylim(max(0.0, target - 0.15), highest + 0.02)
     axis.set_xlabel("seconds of training" + (" (CPU)" if report["clock"] == "cpu" else ""))
     axis.set_ylabel("validation F1")
     axis.set_title(f"{report['graph']}, {report['threads']} thread(s)")
     axis.grid(alpha=0.3, which="both")
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", frameon=False, fontsize=8)
-    temporary = out.with_name(f".{out.name}")
-    figure.savefig(temporary, dpi=120, format=out.suffix[1:])
-    plt.close(figure)
-    os.replace(temporary, out)
+    save_figure(figure, out)
 
 
 def _style(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`sgcn bench scale` and `sgcn bench startup`, the files of `make bench`, and a quick start."""
+"""`benchmarks scale` and `startup`, the files of `make bench`, and a quick start."""
 
 from __future__ import annotations
 
@@ -6,33 +6,22 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import pytest
 import torch
 
-from sgcn import cli
-from sgcn.bench import scale, startup
+from benchmarks import compare, scale, short, startup
+from benchmarks.__main__ import main
 from sgcn.training.optimizers import light
-
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-
-
-def script(name: str):
-    spec = spec_from_file_location(f"benchmarks_{name}", BENCHMARKS / f"{name}.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_scale(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(scale, "call", lambda module, order, out, threads: scale.one_size(order))
     out, picture = tmp_path / "scale.json", tmp_path / "scale.svg"
-    argv = ["bench", "scale", "--edges", "1e4,2e4", "--rounds", "1", "--width", "8"]
+    argv = ["scale", "--edges", "1e4,2e4", "--rounds", "1", "--width", "8"]
     threads = torch.get_num_threads()
     try:
-        assert cli.main([*argv, "--out", str(out), "--picture", str(picture)]) == 0
+        assert main([*argv, "--out", str(out), "--picture", str(picture)]) == 0
     finally:
         torch.set_num_threads(threads)
     report = json.loads(out.read_text())
@@ -69,7 +58,7 @@ def test_what_does_not_fit_is_skipped(monkeypatch):
     ],
 )
 def test_refusals(capsys, argv, words):
-    assert cli.main(["bench", *argv]) == 2
+    assert main(argv) == 2
     assert words in capsys.readouterr().err
 
 
@@ -138,7 +127,6 @@ def test_compiling_is_told_once(tmp_path):
 
 
 def test_compare():
-    compare = script("compare")
     old = {
         "sampling": {"ratios": {"g/ladies/numpy": 4.0, "g/x/numpy": 1.0}, "results": [
             {"graph": "g", "sampler": "ladies", "implementation": "sgcn", "ms": 2.0, "edges": 7}]},
@@ -161,9 +149,8 @@ def test_compare():
 
 
 def test_short_table():
-    short = script("short")
     words = short.table({
-        "commands": {"step": "sgcn bench step", "scale": "sgcn bench scale"}, "failed": ["startup"],
+        "commands": {"step": "the step", "scale": "the scale"}, "failed": ["startup"],
         "step": {"ratios": {"g/1/full/torch": 1.5}},
         "scale": {"results": [{"edges": 1000, "regular_seconds": 0.01, "snapshot_seconds": 0.2,
                                "peak_mb": 50.0}]},

@@ -1,6 +1,6 @@
-"""One training run of `sgcn bench convergence`, in a process of its own.
+"""One training run of `python -m benchmarks convergence`, in a process of its own.
 
-    python -m sgcn.bench.convergence_runs SPEC.json OUT.json
+    python -m benchmarks.convergence_runs SPEC.json OUT.json
 
 A process of its own has its own threads and its own peak of memory. The clock of a run stops while
 the weights are scored: all contestants are scored by the same pass, at the same share of their
@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from sgcn.bench.process import answer, forget_peak, peak_mb
+from benchmarks.process import answer, forget_peak, peak_mb
 from sgcn.compute.exact import predict
 from sgcn.data.source import open_data
 from sgcn.errors import SgcnError
@@ -252,7 +252,7 @@ def _train(
     """Train until ``watch`` has enough; a note on how it was done."""
     try:
         if spec.pyg:
-            from sgcn.bench import convergence_peers
+            from benchmarks import convergence_peers
 
             whole = spec.whole
             note = note or convergence_peers.faster(graph, model, whole, spec.batch_size, spec.seed)

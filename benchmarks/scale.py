@@ -1,4 +1,9 @@
-"""`sgcn bench scale`: what a regular step and a snapshot cost as the graph grows.
+"""Time regular steps and snapshots on graphs of growing size, and measure memory.
+
+examples:
+  python -m benchmarks scale                                  1e5 to 3e7 edges; needs about 14 GB
+  python -m benchmarks scale --edges 1e5,1e6 --rounds 2       half a minute
+  python -m benchmarks scale --out scale.json --picture scale.png
 
 Synthetic graphs of one mean degree and one width. A regular step reads a batch and its neighbours,
 whatever the number of nodes; a snapshot reads every edge. Each size is a process of its own.
@@ -8,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -16,32 +20,53 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from sgcn.bench import peers
-from sgcn.bench import report as reports
-from sgcn.bench.process import answer, call, forget_peak, peak_mb
+import torch
+
+from benchmarks import peers
+from benchmarks.engines import descend, make_engine, regular
+from benchmarks.options import add_integers, add_out, add_texts, check_positive, target
+from benchmarks.process import answer, call, forget_peak, peak_mb
+from benchmarks.report import finish, progress, save_figure
+from sgcn.analysis.picture import FORMATS
+from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.errors import SgcnError
+from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.machine import available_memory as available
 from sgcn.options import known_name
+from sgcn.rng import Key
+from sgcn.samplers import SAMPLERS, make_sampler
+from sgcn.sources import Loader
 
 DEGREE, FEATURES, CLASSES = 20.0, 32, 8
 #: What is measured, and how it grows with the edges by theory.
 THEORY = {"regular": 0.0, "snapshot": 1.0}
 
 
-def main(args: argparse.Namespace) -> None:
-    """Measure what ``args`` asks for, print a table, write ``args.out`` and ``args.picture``."""
-    from sgcn.analysis.picture import FORMATS
-    from sgcn.estimators import ESTIMATORS
-    from sgcn.samplers import SAMPLERS
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_texts(
+        parser,
+        ("--edges", "1e5,3e5,1e6,3e6,1e7,3e7", "N[,..]", "undirected edges of the graphs"),
+        ("--sampler", "neighbor", "NAME", "of the regular steps"),
+        ("--estimator", "anchored++", "NAME", "of the steps"),
+    )
+    add_integers(
+        parser,
+        ("--width", 64, "of the two graph layers"),
+        ("--rounds", 5, "each is a snapshot and five regular steps"),
+        ("--batch-size", 512, "seeds of a batch"),
+        ("--threads", 1, "threads to measure with"),
+        ("--seed", 0, "of graphs, weights and samples"),
+    )
+    add_out(parser)
+    parser.add_argument("--picture", metavar="FILE", help="draw them: .png, .svg or .pdf")
 
+
+def run(args: argparse.Namespace) -> None:
     sizes = edge_counts(args.edges)
     known_name("sampler", args.sampler, SAMPLERS)
     known_name("estimator", args.estimator, ESTIMATORS)
-    for name in ("width", "rounds", "batch_size", "threads"):
-        if (value := getattr(args, name)) < 1:
-            flag = name.replace("_", "-")
-            raise SgcnError(f"--{flag} is {value}, expected a whole number >= 1")
-    out, picture = reports.target(args.out), reports.target(args.picture)
+    check_positive(args, "width", "rounds", "batch_size", "threads")
+    out, picture = target(args.out), target(args.picture, "--picture")
     if picture is not None and picture.suffix not in FORMATS:
         raise SgcnError(f"--picture is {args.picture!r}, expected a name that ends with one of "
                         f"{', '.join(FORMATS)}")  # fmt: skip
@@ -49,9 +74,7 @@ def main(args: argparse.Namespace) -> None:
         sizes, sampler=args.sampler, estimator=args.estimator, width=args.width,
         batch_size=args.batch_size, rounds=args.rounds, threads=args.threads, seed=args.seed,
     )  # fmt: skip
-    print(table(report))
-    if out is not None:
-        reports.write(out, report)
+    finish(report, table, out)
     if picture is not None:
         draw(report, picture)
 
@@ -70,17 +93,15 @@ def edge_counts(text: str) -> list[int]:
 
 def measure(edges: list[int], *, threads: int, **options: Any) -> dict[str, Any]:
     """The figures as a dictionary of plain values, in the layout of the JSON file."""
-    from tqdm import tqdm
-
     rows, skipped = [], {}
-    with tempfile.TemporaryDirectory(prefix="sgcn-bench-") as folder:
-        for number in tqdm(edges, desc="sizes", disable=None, leave=False):
+    with tempfile.TemporaryDirectory(prefix="sgcn-benchmark-") as folder:
+        for number in progress(edges, "sizes"):
             needed = memory_needed(number, options["width"])
             if needed > available():
                 skipped[f"{number:.0e}"] = f"needs about {needed / 2**30:.0f} GB of memory"
                 continue
             order = {"edges": number, "threads": threads, **options}
-            rows.append(call("sgcn.bench.scale", order, Path(folder) / "row.json", threads))
+            rows.append(call("benchmarks.scale", order, Path(folder) / "row.json", threads))
     return {
         "results": rows,
         "exponents": {what: slope(rows, what) for what in THEORY},
@@ -115,17 +136,6 @@ def slope(rows: list[dict[str, Any]], what: str) -> float | None:
 
 def one_size(order: dict[str, Any]) -> dict[str, Any]:
     """The row of one size, in this process."""
-    import torch
-
-    from sgcn.data.synthetic import Synthetic, synthetic
-    from sgcn.estimators import make_estimator
-    from sgcn.estimators.engine import Engine, Outcome
-    from sgcn.nn import make_model
-    from sgcn.rng import Key
-    from sgcn.samplers import make_sampler
-    from sgcn.sources import Loader
-    from sgcn.task import Task, train_nodes
-
     torch.set_num_threads(order["threads"])
     began = perf_counter()
     spec = Synthetic(nodes=nodes_of(order["edges"]), degree=DEGREE, features=FEATURES,
@@ -133,34 +143,26 @@ def one_size(order: dict[str, Any]) -> dict[str, Any]:
     graph = synthetic(spec, order["seed"])
     made = perf_counter() - began
     forget_peak()
-    model = make_model(FEATURES, CLASSES, widths=order["width"], seed=order["seed"])
     sampler = make_sampler(order["sampler"])
     # No plan and no movement asks for a snapshot: they come when they are measured.
     estimator = make_estimator(order["estimator"], gap=1 << 30, restart="none")
-    train = train_nodes(graph)
-    engine = Engine(estimator, model, graph, Task.of(graph), train, sampler, seed=order["seed"])
-    size = min(order["batch_size"], len(train))
-    loader = Loader(graph, train, sampler, batch_size=size, seed=order["seed"])
+    engine = make_engine(graph, sampler, estimator, width=order["width"], seed=order["seed"])
+    size = min(order["batch_size"], len(engine.train))
+    loader = Loader(graph, engine.train, sampler, batch_size=size, seed=order["seed"])
 
-    def finish(outcome: Outcome) -> None:
-        engine.remember()
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.sub_(outcome.gradient[name], alpha=1e-4)
-        engine.commit()
-
-    def regular(step: int) -> None:
-        key = Key(order["seed"], 0, step)
-        outcome = engine.regular(engine.draw(loader.seeds(0, step % len(loader)), key), key)
-        assert outcome is not None
-        finish(outcome)
+    def one(what: str, step: int) -> None:
+        outcome = None
+        if what == "regular":
+            key = Key(order["seed"], 0, step)
+            outcome = regular(engine, engine.draw(loader.seeds(0, step % len(loader)), key), key)
+        descend(engine, outcome or engine.snapshot(), 1e-4)
 
     seconds: dict[str, list[tuple[float, float]]] = {"snapshot": [], "regular": []}
     for turn in range(order["rounds"] + 1):  # the first turn loads kernels and fills pools
         for what, count in (("snapshot", 1), ("regular", 5)):
             for step in range(count):
                 start = perf_counter(), process_time()
-                finish(engine.snapshot()) if what == "snapshot" else regular(5 * turn + step)
+                one(what, 5 * turn + step)
                 spent = perf_counter() - start[0], process_time() - start[1]
                 seconds[what] += [spent] * (turn > 0)
     return {
@@ -228,10 +230,7 @@ def draw(report: dict[str, Any], out: Path) -> None:
         axis.set_xlabel("edges")
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
-    temporary = out.with_name(f".{out.name}")
-    figure.savefig(temporary, dpi=120, format=out.suffix[1:])
-    plt.close(figure)
-    os.replace(temporary, out)
+    save_figure(figure, out)
 
 
 def seconds_of(rows: list[dict[str, Any]]) -> list[float]:

@@ -1,4 +1,4 @@
-"""`sgcn bench sampling` on a small graph: the layout of its report, and baselines worth beating."""
+"""`benchmarks sampling` on a small graph: the layout of its report, and baselines worth beating."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from sgcn import Key, cli
-from sgcn.bench import baselines, sampling
+from benchmarks import baselines, sampling
+from benchmarks.__main__ import main
+from sgcn import Key
 from sgcn.data.synthetic import Synthetic, synthetic
 
 SPEC = Synthetic(nodes=400, degree=10, features=2, classes=2, communities=4, hub=8.0)
@@ -22,9 +23,9 @@ def graph():
 def test_report(graph, tmp_path, capsys):
     graph.save(tmp_path / "small")
     out = tmp_path / "bench.json"
-    argv = ["bench", "sampling", "--graph", str(tmp_path / "small"), "--samplers", "neighbor,saint"]
+    argv = ["sampling", "--graph", str(tmp_path / "small"), "--samplers", "neighbor,saint"]
     argv += ["--batches", "2", "--batch-size", "32", "--threads", "1,2", "--out", str(out)]
-    assert cli.main(argv) == 0
+    assert main(argv) == 0
     printed, errors = capsys.readouterr()
     assert errors == ""  # no bar where there is no terminal
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == ["bench.json"]

@@ -1,9 +1,9 @@
-"""Who runs the steps of `sgcn bench step`: ours, plain torch, PyG's layers, and the published
-procedure. All train the same model: two graph layers of one width with ELU and a dense head.
+"""Who runs the steps of `python -m benchmarks step`: ours, torch, PyG, the published procedure.
 
-The others do what their users do. torch and PyG multiply by W first and leave the backward pass to
-autograd; PyG runs every layer on the whole sampled subgraph, as with its NeighborLoader. Samples
-come from our sampler and its time counts for all, because theirs cannot be installed everywhere.
+All train the same model: two graph layers of one width with ELU and a dense head. The others do
+what their users do. torch and PyG multiply by W first and leave the backward pass to autograd; PyG
+runs every layer on the whole sampled subgraph, as with its NeighborLoader. Samples come from our
+sampler and its time counts for all, because theirs cannot be installed everywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, elu
 
-from sgcn.bench import baselines
+from benchmarks import baselines
+from benchmarks.engines import make_engine, regular
 from sgcn.block import Batch, Block, Int32
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.engine import Engine, Outcome
@@ -56,9 +57,7 @@ class Ours:
 
     def minibatch(self, seeds: Int32, key: Key) -> float:
         engine, optimizer = self.plain
-        outcome = engine.regular(engine.draw(seeds, key), key)
-        assert outcome is not None
-        return _taken(engine, optimizer, outcome)
+        return _taken(engine, optimizer, regular(engine, engine.draw(seeds, key), key))
 
     def cycle(self, steps: Seeds) -> Seconds:
         """A snapshot where the estimator takes them, and a regular step for each of ``steps``."""
@@ -71,8 +70,7 @@ class Ours:
             start = perf_counter()
             batch = engine.draw(seeds, key)
             spent["regular_sampling"] += perf_counter() - start
-            outcome = engine.regular(batch, key)
-            assert outcome is not None
+            outcome = regular(engine, batch, key)
             spent["regular_transfer"] += outcome.transfer
             engine.apply(outcome, optimizer)
         spent["compute"] = perf_counter() - began - sum(spent.values())
@@ -82,11 +80,8 @@ class Ours:
 def _driven(
     graph: Graph, sampler: Sampler, estimator: Estimator, seed: int
 ) -> tuple[Engine, torch.optim.Optimizer]:
-    assert graph.x is not None
-    task = Task.of(graph)
-    model = make_model(graph.x.shape[1], task.classes, widths=WIDTH, layers=DEPTH, seed=seed)
-    engine = Engine(estimator, model, graph, task, train_nodes(graph), sampler, seed=seed)
-    return engine, make_optimizer("adam", model, lr=0.01)
+    engine = make_engine(graph, sampler, estimator, width=WIDTH, seed=seed)
+    return engine, make_optimizer("adam", engine.model, lr=0.01)
 
 
 def _taken(engine: Engine, optimizer: torch.optim.Optimizer, outcome: Outcome) -> float:
@@ -131,7 +126,7 @@ class Torch(_Peer):
 
     def __init__(self, graph: Graph, seed: int) -> None:
         super().__init__(graph, seed)
-        self.p = _tensor(graph.matrix())
+        self.p = csr_tensor(graph.matrix())
 
     def full(self) -> float:
         return self.descend(self._logits([self.p] * DEPTH, self.x)[self.train], self.train)
@@ -322,7 +317,7 @@ def _entries(matrix: Any) -> Tensor:
     return torch.sparse_coo_tensor(index, torch.from_numpy(listed.data), matrix.shape)
 
 
-def _tensor(matrix: Any) -> Tensor:
+def csr_tensor(matrix: Any) -> Tensor:
     return _csr(matrix.indptr, matrix.indices, matrix.data.astype(np.float32), matrix.shape)
 
 
