@@ -11,7 +11,7 @@ from sgcn.block import Int32
 from sgcn.estimators import Estimator
 from sgcn.estimators.engine import Engine, Outcome
 from sgcn.graph import Graph
-from sgcn.nn import make_model
+from sgcn.nn import Model, make_model
 from sgcn.rng import Key
 from sgcn.samplers import NodeSet, Sampler
 from sgcn.task import Task, train_nodes
@@ -31,11 +31,13 @@ def make_engine(
     seed: int = 0,
     head: bool = True,
     preaggregate: bool = False,
+    model: Model | None = None,
 ) -> Engine:
-    """An engine over the training nodes with a fresh model of two graph layers."""
+    """An engine over the training nodes: with ``model``, or a fresh one of two graph layers."""
     assert graph.x is not None
     task = Task.of(graph)
-    model = make_model(graph.x.shape[1], task.classes, widths=width, seed=seed, head=head)
+    if model is None:
+        model = make_model(graph.x.shape[1], task.classes, widths=width, seed=seed, head=head)
     return Engine(
         estimator, model, graph, task, train_nodes(graph), sampler,
         seed=seed, preaggregate=preaggregate,

@@ -30,7 +30,6 @@ from sgcn.compute.exact import predict
 from sgcn.data.source import open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators import ESTIMATORS, make_estimator
-from sgcn.estimators.engine import Engine
 from sgcn.graph import Graph
 from sgcn.nn import Model
 from sgcn.options import known_name
@@ -130,9 +129,10 @@ def train(
     schedule = {} if estimator == "full" else {"gap": 10, "warmup": 0}
     rule = make_estimator(estimator, **schedule)
     engine = make_engine(graph, sampler, rule, width=128, seed=seed, head=head)
-    model, task, train = engine.model, engine.task, engine.train
-    exact = Engine(make_estimator("full"), model, graph, task, train, sampler, seed=seed)
-    loader = Loader(graph, train, sampler, batch_size=512, seed=seed)
+    model = engine.model
+    rule = make_estimator("full")
+    exact = make_engine(graph, sampler, rule, width=128, seed=seed, model=model)
+    loader = Loader(graph, engine.train, sampler, batch_size=512, seed=seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     errors, worst = [], 0.0
     for t in range(steps):
@@ -142,7 +142,7 @@ def train(
         if t >= 3 and (t - 3) % every == 0 and not outcome.snapshot:
             errors.append(_distance(outcome.gradient, exact.snapshot().gradient))
         engine.apply(outcome, optimizer)
-    scores = _scores(model, graph, task)
+    scores = _scores(model, graph, engine.task)
     return {
         "error": math.exp(np.mean(np.log(errors))) if errors else 0.0,
         "loss": scores[0]["loss"],
