@@ -24,7 +24,7 @@ test-slow: $(STAMP)
 
 ## make lint       ruff, mypy --strict, and the direction of imports
 lint: $(STAMP)
-	$(BIN)/ruff check src tests docs benchmarks
+	$(BIN)/ruff check src tests tools benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -34,11 +34,11 @@ train: $(STAMP)
 
 ## make bench      short benchmarks; writes benchmarks/latest.json and docs/speed-table.md
 bench: $(STAMP)
-	$(BIN)/python benchmarks/short.py --out benchmarks/latest.json --table docs/speed-table.md
+	$(BIN)/python -m benchmarks short --out benchmarks/latest.json --table docs/speed-table.md
 
 ## make pictures   redraw the pictures of the docs
 pictures: $(STAMP)
-	$(BIN)/python docs/pictures.py
+	$(BIN)/python -m tools.pictures
 
 ## make tables     rewrite the tables of options in the docs
 tables: $(STAMP)
@@ -47,4 +47,4 @@ tables: $(STAMP)
 ## make clean      remove everything that the other targets made
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

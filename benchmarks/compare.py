@@ -1,18 +1,21 @@
-"""What changed between two JSON files of benchmarks.
+"""Compare the JSON files of two runs of benchmarks.
 
-    python benchmarks/compare.py OLD.json NEW.json [--least 1.05]
+examples:
+  python -m benchmarks compare old.json benchmarks/latest.json
+  python -m benchmarks compare old.json new.json --least 1.2
 
-Takes what any `sgcn bench .. --out` writes, and benchmarks/latest.json. Seconds of different
-machines, or of a busy one, mean little: look at the ratios.
+Takes what any benchmark wrote to --out. Seconds of different machines, or of a busy one, mean
+little: look at the ratios.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+from sgcn.errors import SgcnError
 
 #: What names a row of results; the other numbers in it are figures.
 NAMES = ("graph", "threads", "sampler", "implementation", "what", "who", "way", "edges")
@@ -68,23 +71,22 @@ def changes(old: dict[str, float], new: dict[str, float], least: float) -> list[
     return lines
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
-    parser.add_argument("--least", type=float, default=1.05, help="factor of a change to show")
-    args = parser.parse_args()
-    found = []
-    for path in (args.old, args.new):
-        try:
-            found.append(figures(json.loads(path.read_text())))
-        except (OSError, ValueError, AttributeError) as error:
-            print(f"{path} cannot be read ({error}), expected a JSON file of sgcn bench",
-                  file=sys.stderr)  # fmt: skip
-            return 2
-    print("\n".join(changes(*found, args.least)))
-    return 0
+    parser.add_argument(
+        "--least", type=float, default=1.05, help="factor of a change to show; default: %(default)g"
+    )
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    print("\n".join(changes(_read(args.old), _read(args.new), args.least)))
+
+
+def _read(path: Path) -> dict[str, float]:
+    try:
+        return figures(json.loads(path.read_text()))
+    except (OSError, ValueError, AttributeError) as error:
+        raise SgcnError(
+            f"{path} cannot be read ({error}), expected a JSON file of a benchmark"
+        ) from None

@@ -1,10 +1,12 @@
-"""Our products beside torch's: P H and P^T G of the whole graph, and dense ones.
+"""Time our products beside torch's: P H and P^T G of a graph, and dense ones.
 
-    python benchmarks/product.py --graph flickr-like reddit-like --threads 1 2 --out product.json
+examples:
+  python -m benchmarks product --graph flickr-like reddit-like --threads 1 2 --out product.json
+  python -m benchmarks product --graph flickr-like --threads 1 --rounds 3
 
 256 columns. Backward is the gradient by H through autograd; `bfloat16` is P H of a table in that
-type, beside the same in float32. The bound counts every row that an edge
-reads as coming from memory, at the bandwidth measured in the same round.
+type, beside the same in float32. The bound counts every row that an edge reads as coming from
+memory, at the bandwidth measured in the same round.
 
 Dense: the three products of a layer (A W, G W^T and A^T G) with the rows of a batch and of a graph;
 torch's time over ours, both into memory that was used before. A round times everyone once; medians
@@ -14,42 +16,43 @@ over rounds.
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from statistics import median
 from time import perf_counter
 
-import numba
 import torch
+from torch import Tensor
 
-from sgcn.bench.bound import Machine
-from sgcn.bench.contestants import _tensor
+from benchmarks.bound import Machine, seconds_of
+from benchmarks.contestants import csr_tensor
+from benchmarks.engines import set_threads
+from benchmarks.options import add_integers, add_out, check_positive, target
+from benchmarks.report import write
 from sgcn.compute.buffers import _kernel, _stored
 from sgcn.compute.operators import GraphOperator
 from sgcn.data import load
 
 
-def seconds(run) -> float:
-    start = perf_counter()
-    run()
-    return perf_counter() - start
-
-
 def measure(name: str, threads: list[int], rounds: int, width: int) -> dict[str, float]:
     graph = load(name, features=False)
-    operator, matrix = GraphOperator(graph), _tensor(graph.matrix())
+    operator, matrix = GraphOperator(graph), csr_tensor(graph.matrix())
     generator = torch.Generator().manual_seed(0)
     h = torch.randn(len(graph), width, generator=generator).requires_grad_()
     g = torch.randn(len(graph), width, generator=generator)
     narrow = h.detach().bfloat16()
     moved = 4.0 * ((graph.edges + len(graph)) * (width + 1) + len(graph) * width)
-    ways = {"sgcn": lambda: operator.aggregate(h), "torch": lambda: matrix @ h}
-    ratios = {}
+    ways: dict[str, Callable[[], Tensor]] = {
+        "sgcn": lambda: operator.aggregate(h),
+        "torch": lambda: matrix @ h,
+    }
+    ratios: dict[str, float] = {}
     for number in threads:
-        torch.set_num_threads(number)
-        numba.set_num_threads(number)
-        taken = {(who, what): [] for who in ways for what in ("forward", "backward")}
+        set_threads(number)
+        taken: dict[tuple[str, str], list[float]] = {
+            (who, what): [] for who in ways for what in ("forward", "backward")
+        }
         bounds, halves = [], []
         for step in range(rounds + 1):
             bound = moved / Machine.measured().bandwidth
@@ -57,11 +60,11 @@ def measure(name: str, threads: list[int], rounds: int, width: int) -> dict[str,
                 start = perf_counter()
                 out = way()
                 forward = perf_counter() - start
-                backward = seconds(lambda out=out: torch.autograd.grad(out, h, g))
+                backward = seconds_of(torch.autograd.grad, out, h, g)
                 if step:  # the first round warms up
                     taken[who, "forward"].append(forward)
                     taken[who, "backward"].append(backward)
-            half = seconds(lambda: operator.aggregate(narrow))
+            half = seconds_of(operator.aggregate, narrow)
             if step:
                 bounds.append(bound)
                 halves.append(half)
@@ -84,11 +87,10 @@ DENSE = ((1000, 500, 256), (1000, 256, 256), (2000, 50, 128), (90_000, 500, 256)
 
 
 def measure_dense(threads: list[int], rounds: int) -> dict[str, float]:
-    ratios = {}
+    ratios: dict[str, float] = {}
     generator = torch.Generator().manual_seed(0)
     for number in threads:
-        torch.set_num_threads(number)
-        numba.set_num_threads(number)
+        set_threads(number)
         for rows, width, out in DENSE:
             a, w, g = (
                 torch.randn(shape, generator=generator)
@@ -96,13 +98,11 @@ def measure_dense(threads: list[int], rounds: int) -> dict[str, float]:
             )
             for what, left, right in (("A W", a, w), ("G W^T", g, w.T), ("A^T G", a.T, g)):
                 into = torch.empty(left.shape[0], right.shape[1])
-                taken = {"sgcn": [], "torch": []}
+                taken: dict[str, list[float]] = {"sgcn": [], "torch": []}
                 for step in range(rounds + 1):
                     pair = _stored(left), _stored(right)
-                    ours = seconds(lambda pair=pair: _kernel(*pair))
-                    theirs = seconds(
-                        lambda left=left, right=right, into=into: torch.mm(left, right, out=into)
-                    )
+                    ours = seconds_of(_kernel, *pair)
+                    theirs = seconds_of(partial(torch.mm, left, right, out=into))
                     if step:
                         taken["sgcn"].append(ours)
                         taken["torch"].append(theirs)
@@ -115,21 +115,22 @@ def measure_dense(threads: list[int], rounds: int) -> dict[str, float]:
     return ratios
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graph", nargs="+", default=["flickr-like", "reddit-like"])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")  # torch calls its CSR tensors a beta
-    found = measure_dense(args.threads, 4 * args.rounds + 1)
-    for name in args.graph:
-        found |= measure(name, args.threads, args.rounds, args.width)
-    if args.out:
-        args.out.write_text(json.dumps({"ratios": found}, indent=1) + "\n")
+    add_integers(
+        parser, ("--rounds", 5, "each times everyone once"), ("--width", 256, "columns of H and G")
+    )
+    add_out(parser)
 
 
-if __name__ == "__main__":
-    main()
+def run(args: argparse.Namespace) -> None:
+    check_positive(args, "rounds", "width")
+    out = target(args.out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch calls its CSR tensors a beta
+        found = measure_dense(args.threads, 4 * args.rounds + 1)
+        for name in args.graph:
+            found |= measure(name, args.threads, args.rounds, args.width)
+    if out is not None:
+        write(out, {"ratios": found})

@@ -1,6 +1,8 @@
-"""A short version of the benchmarks: one JSON file, and a table for the docs. `make bench`.
+"""Run short versions of the benchmarks: one JSON file, and a table for the docs.
 
-    python benchmarks/short.py --out benchmarks/latest.json --table docs/speed-table.md
+examples:
+  python -m benchmarks short --out benchmarks/latest.json --table docs/speed-table.md
+  python -m benchmarks short --parts sampling step --out short.json
 
 A part that fails is left out and named; the others are written.
 """
@@ -13,8 +15,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from sgcn.bench.report import write
+from benchmarks.options import target
+from benchmarks.process import importable
+from benchmarks.report import write
+from sgcn.errors import SgcnError
+from sgcn.files import write_text
 
 #: The parts, and what makes them short.
 PARTS = {
@@ -25,23 +32,23 @@ PARTS = {
 }
 
 
-def measure(parts: list[str]) -> dict:
-    found: dict = {"commands": {}, "failed": []}
+def measure(parts: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"commands": {}, "failed": []}
     for part in parts:
-        words = ["bench", part, *PARTS[part]]
-        with tempfile.TemporaryDirectory(prefix="sgcn-bench-") as folder:
+        words = ["-m", "benchmarks", part, *PARTS[part]]
+        with tempfile.TemporaryDirectory(prefix="sgcn-benchmark-") as folder:
             out = Path(folder) / "part.json"
-            command = [sys.executable, "-m", "sgcn", *words, "--out", str(out)]
-            print(f"sgcn {' '.join(words)}", flush=True)
-            if subprocess.run(command, check=False).returncode:
+            command = [sys.executable, *words, "--out", str(out)]
+            print(f"python {' '.join(words)}", flush=True)
+            if subprocess.run(command, env=importable(), check=False).returncode:
                 found["failed"].append(part)
                 continue
             found[part] = json.loads(out.read_text())
-        found["commands"][part] = f"sgcn {' '.join(words)}"
+        found["commands"][part] = f"python {' '.join(words)}"
     return found
 
 
-def table(report: dict) -> str:
+def table(report: dict[str, Any]) -> str:
     """Markdown: what `sgcn` reaches, a section a part."""
     lines = ["# Speed, measured", "", "Written by `make bench`. Ratios: time of the other over "
              "ours; for `bound` ours over the bound."]  # fmt: skip
@@ -67,23 +74,25 @@ def table(report: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(report: dict, part: str, *columns: str) -> list[str]:
+def _head(report: dict[str, Any], part: str, *columns: str) -> list[str]:
     rule = "|---" * len(columns) + "|"
     return ["", f"`{report['commands'][part]}`", "", f"| {' | '.join(columns)} |", rule]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parts", nargs="+", choices=[*PARTS], default=[*PARTS])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--table", type=Path, help="Markdown for the docs")
-    args = parser.parse_args()
+    parser.add_argument("--out", metavar="FILE.json", required=True)
+    parser.add_argument("--table", metavar="FILE.md", help="Markdown for the docs")
+
+
+def run(args: argparse.Namespace) -> None:
+    out, page = target(args.out), target(args.table, "--table")
+    assert out is not None
     report = measure(args.parts)
-    write(args.out, report)
-    if args.table is not None:
-        args.table.write_text(table(report))
-    return 1 if report["failed"] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    write(out, report)
+    if page is not None:
+        write_text(page, table(report))
+    if report["failed"]:
+        raise SgcnError(
+            f"{', '.join(report['failed'])} failed, expected all parts to end: the reason is above"
+        )

@@ -12,10 +12,10 @@ import pytest
 
 from sgcn import SgcnError, cli
 from sgcn.data import load
-from sgcn.data.builders.built import counts_of, digest, sizes_of
 from sgcn.data.bundled import BUNDLED, FILES, bundled, header
 from sgcn.data.source import is_file, open_as_is, open_data, read_npz
 from sgcn.kernels import csr
+from tools.builders.built import counts_of, digest, sizes_of
 
 MOST_BYTES = 5_000_000
 

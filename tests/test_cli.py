@@ -32,9 +32,8 @@ def python(*argv, **options):
 
 @pytest.mark.parametrize(
     "argv",
-    [["--help"], ["--version"], ["samplers", "--help"], ["bench", "--help"],
-     ["bench", "sampling", "--help"]],
-)  # fmt: skip
+    [["--help"], ["--version"], ["samplers", "--help"], ["data", "--help"], ["train", "--help"]],
+)
 def test_help_waits_for_nothing_heavy(argv):
     code = (
         "import sys; from sgcn.cli import main\n"
@@ -88,13 +87,6 @@ def test_samplers_lists_the_ones_asked_for(capsys):
     [
         (["samplers", "ladys"], "sampler is 'ladys', expected one of exact, neighbor"),
         (["samplers", "ladys"], "(did you mean 'ladies'?)"),
-        (["bench", "sampling", "--samplers", "neighbour"], "(did you mean 'neighbor'?)"),
-        (["bench", "sampling", "--graph", "fickr-like"], "(did you mean 'flickr-like'?)"),
-        (["bench", "sampling", "--graph", "a,,b"], "expected names with a comma between them"),
-        (["bench", "sampling", "--batches", "0"], "--batches is 0, expected a whole number >= 1"),
-        (["bench", "sampling", "--threads", "1,x"], "expected whole numbers >= 1, as in 1,2"),
-        (["bench", "sampling", "--out", "/no/such/folder/f.json"], "directory that exists"),
-        (["bench", "sampling", "--seed", "-1"], "seed is -1, expected a whole number from 0"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(capsys, argv, message):
@@ -106,8 +98,8 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, argv, message):
 
 
 @pytest.mark.parametrize(
-    "argv", [[], ["sampler"], ["bench"], ["bench", "nonsense"], ["samplers", "--nonsense"],
-             ["bench", "sampling", "--batches", "many"], ["bench", "sampling", "--sampler", "a"]],
+    "argv", [[], ["sampler"], ["data"], ["data", "nonsense"], ["samplers", "--nonsense"],
+             ["train", "--batch", "many"]],
 )  # fmt: skip
 def test_unknown_words_exit_2_with_usage(capsys, argv):
     code, out, err = run(capsys, *argv)

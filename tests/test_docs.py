@@ -34,8 +34,10 @@ def _anchor(heading: str) -> str:
 
 
 def test_pictures_are_drawn(tmp_path):
-    script = [sys.executable, str(HOME / "docs" / "pictures.py"), str(tmp_path)]
-    done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
+    command = [sys.executable, "-m", "tools.pictures", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=HOME, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     drawn = {path.stem for path in tmp_path.glob("*.png")}
     kept = {path.stem for path in (HOME / "docs" / "pictures").glob("sampler-*.svg")}

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import twins
 from helpers import (
     LEVEL,
     SMALL,
@@ -26,7 +27,7 @@ from helpers import (
     zoo_graph,
 )
 from sgcn import SAMPLERS, Graph, Key, NodeSet, SgcnError, make_sampler
-from sgcn.kernels import blocks, reference, subgraphs
+from sgcn.kernels import blocks, subgraphs
 from sgcn.samplers.base import ColumnLaw
 
 LAYER_WISE = ("fastgcn", "ladies")
@@ -290,7 +291,7 @@ def test_saint_draws_edges_by_its_definition():
     assert chi_square(drawn[u, v], draws * law) > LEVEL
     assert chi_square(drawn[u, v], np.full(len(u), draws / len(u))) < LEVEL  # uniform edges
 
-    twin = reference.edge_law(graph.propagation)
+    twin = twins.subgraphs.edge_law(graph.propagation)
     np.testing.assert_allclose((twin + twin.T)[u, v], law, rtol=1e-12)
 
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import twins
 from sgcn import SgcnError
 from sgcn.data.readers import lines
-from sgcn.kernels import reference, text
+from sgcn.kernels import text
 
 PATH = Path("table.csv")
 fields = st.one_of(
@@ -46,7 +47,7 @@ def found(content: str, delimiter: int, comments: str, columns: int):
 
 
 def twin(content: str, delimiter: int, comments: str, columns: int):
-    return reference.split_fields(as_bytes(content), delimiter, as_bytes(comments), columns)
+    return twins.text.split_fields(as_bytes(content), delimiter, as_bytes(comments), columns)
 
 
 @given(
@@ -71,7 +72,7 @@ def converted(kernel, cells: list[bytes], dtype):
 @given(st.lists(fields.map(str.encode), max_size=3))
 def test_whole_numbers(cells):
     numbers, bad = converted(text.whole_numbers, cells, np.int64)
-    wanted, place = reference.whole_numbers(cells)
+    wanted, place = twins.text.whole_numbers(cells)
     assert bad == place
     assert numbers.tolist() == wanted
 
@@ -79,7 +80,7 @@ def test_whole_numbers(cells):
 @given(st.lists(fields.map(str.encode), max_size=3))
 def test_real_numbers(cells):
     numbers, bad = converted(text.real_numbers, cells, np.float64)
-    wanted, place = reference.real_numbers(cells)
+    wanted, place = twins.text.real_numbers(cells)
     assert bad == place
     np.testing.assert_allclose(numbers, wanted, rtol=2e-15, atol=1e-323)
 

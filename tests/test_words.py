@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import twins
 from sgcn import SgcnError
 from sgcn.data.readers.words import Names, Words
-from sgcn.kernels import reference
 
 texts = st.lists(st.text(max_size=6) | st.sampled_from(["a", "aa", "ab", "é", "\0", "a\0"]))
 
@@ -19,7 +19,7 @@ def test_names_are_numbered_as_they_appear(blocks):
     names, known = Names(), []
     for block in blocks:
         words = Words.of(block)
-        wanted, known = reference.number_names(words.data, words.starts, words.ends, known)
+        wanted, known = twins.names.number_names(words.data, words.starts, words.ends, known)
         got = names.number(words)
         assert got.dtype == wanted.dtype
         assert got.tolist() == wanted.tolist()

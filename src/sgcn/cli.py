@@ -33,23 +33,15 @@ COMMANDS = {
     "data features": "data_features",
     "data verify": "data_verify",
     "data export": "data_export",
-    "data build": "data_build",
     "data import": "data_import",
     "data download": "data_download",
     "samplers": "samplers",
-    "bench sampling": "bench_sampling",
-    "bench data": "bench_data",
-    "bench step": "bench_step",
-    "bench convergence": "bench_convergence",
-    "bench scale": "bench_scale",
-    "bench startup": "bench_startup",
 }
-#: Commands that call no kernel: they need not wait for numba.
-WITHOUT_KERNELS = ("report", "data download")
+#: Modules of commands that call no kernel: they need not wait for numba.
+WITHOUT_KERNELS = ("sgcn.commands.report", "sgcn.commands.data_download")
 #: The first word of commands of two words.
 GROUPS = {
     "data": "Look at graphs, bring your own, and change or hand on what is in them.",
-    "bench": "Measure speed.",
 }
 _DESCRIPTION = """\
 Train graph convolutional networks by sampling: any sampler with any variance-reduction rule."""
@@ -57,36 +49,33 @@ _EXAMPLES = """\
 examples:
   sgcn train flickr-like              train on a graph: a name, a directory or an .npz
   sgcn samplers                       what can be sampled, and with which options
-  sgcn bench sampling --out b.json    how fast, against published ways to sample
+  sgcn compare debian                 train four ways on a graph in the box
 
 `sgcn COMMAND --help` has the options and examples of a command."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands; ``args.run`` is the command's function."""
-    root = _parser(argparse.ArgumentParser, "sgcn", _DESCRIPTION, _EXAMPLES)
+    """The parser of the whole command line; ``args.run`` is the command's function."""
+    root = make_parser(argparse.ArgumentParser, "sgcn", _DESCRIPTION, _EXAMPLES)
     root.add_argument("--version", action="version", version=f"sgcn {__version__}")
-    commands = {"": _subcommands(root)}
+    commands = {"": subcommands(root)}
     for name, module_name in COMMANDS.items():
         group, _, word = name.rpartition(" ")
         if group not in commands:
-            made = _parser(commands[""].add_parser, group, GROUPS[group], help=GROUPS[group])
-            commands[group] = _subcommands(made)
-        module = import_module(f"sgcn.commands.{module_name}")
-        summary, _, examples = (module.__doc__ or "").partition("\n")
-        made = _parser(commands[group].add_parser, word, summary, examples.strip(), help=summary)
-        module.arguments(made)
-        made.set_defaults(run=module.run, command=name)
+            made = make_parser(commands[""].add_parser, group, GROUPS[group], help=GROUPS[group])
+            commands[group] = subcommands(made)
+        add_command(commands[group], word, f"sgcn.commands.{module_name}")
     return root
 
 
-def _parser(
+def make_parser(
     make: Callable[..., argparse.ArgumentParser],
     name: str,
     description: str,
     epilog: str | None = None,
     **extra: Any,
 ) -> argparse.ArgumentParser:
+    """A parser by ``make``, with the settings that all parsers of this project share."""
     return make(
         name,
         description=description,
@@ -97,22 +86,41 @@ def _parser(
     )
 
 
-def _subcommands(of: argparse.ArgumentParser) -> Any:
+def subcommands(of: argparse.ArgumentParser) -> Any:
     return of.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
+def add_command(commands: Any, word: str, module_name: str) -> None:
+    """The command ``word`` of the module: its docstring, ``arguments(parser)``, ``run(args)``."""
+    module = import_module(module_name)
+    summary, _, examples = (module.__doc__ or "").partition("\n")
+    made = make_parser(commands.add_parser, word, summary, examples.strip(), help=summary)
+    module.arguments(made)
+    made.set_defaults(run=module.run, module=module_name)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. (argparse itself exits, with 2 for what it cannot read.)"""
+    """Run one command; the exit code."""
+    return execute("sgcn", parser, argv)
+
+
+def execute(
+    program: str, make: Callable[[], argparse.ArgumentParser], argv: Sequence[str] | None
+) -> int:
+    """Run what ``argv`` asks of the parser that ``make`` returns; the exit code.
+
+    argparse itself exits, with 2 for what it cannot read.
+    """
     startup.wait_passively()
     try:
-        args = parser().parse_args(argv)
-        if args.command not in WITHOUT_KERNELS:
+        args = make().parse_args(argv)
+        if vars(args).get("module") not in WITHOUT_KERNELS:
             startup.skip_scipy_blas()
             startup.announce_compiling()
         args.run(args)
         sys.stdout.flush()
     except SgcnError as error:
-        print(f"sgcn: error: {error}", file=sys.stderr)
+        print(f"{program}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

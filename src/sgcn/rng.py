@@ -27,6 +27,7 @@ class Stream(IntEnum):
     SPLIT = (1 << 33) + 64  # random splits
     POOL = 1 << 34  # nodes of a large-batch snapshot
     BUILT_SPLIT = 1 << 34  # splits of the graphs in the box
+    BENCHMARK = 1 << 34  # seeds of the sampling benchmark
     PROBE = 1 << 35  # draws of a gradient probe
     PROBE_SEEDS = 1 << 36
     BOUND_SEEDS = 1 << 36  # draws behind the bounds of the appendix

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from writers import FORMATS, make_truth, node_link, write_graphsage, write_graphsage_as
 
+import twins
 from sgcn import SgcnError
 from sgcn.data.readers import jsontext
-from sgcn.kernels import reference, text
+from sgcn.kernels import text
 
 NAMES = [f'c"{k}}}' for k in range(40)]  # a quote and a bracket in every id
 SHUFFLED = np.random.default_rng(3).permutation(40).tolist()
@@ -147,9 +148,7 @@ def test_odd_graphs(tmp_path, case):
 def test_odd_id_maps(tmp_path, rows):
     truth = make_truth(3)
     write_graphsage_as(tmp_path, truth, NAMES[:3], node_link(truth, NAMES))
-    (tmp_path / "toy-id_map.json").write_text(
-        json.dumps(dict(zip(NAMES, rows, strict=False)))
-    )
+    (tmp_path / "toy-id_map.json").write_text(json.dumps(dict(zip(NAMES, rows, strict=False))))
     message = refused(FORMATS["graphsage"], tmp_path, tmp_path / "new" / "out")
     assert "toy-id_map.json does not give each row from 0 to 2 once, expected" in message
 
@@ -214,7 +213,7 @@ sound = st.dictionaries(st.text(max_size=4), json_values).map(json.dumps)
 @given(broken | sound, st.integers(0, 9))
 def test_json_items(content, at):
     data = np.frombuffer(content.encode() + b" " * 10, np.uint8)
-    assert text.json_items(data, at) == reference.json_items(data, at)
+    assert text.json_items(data, at) == twins.text.json_items(data, at)
 
 
 def test_an_item_without_end_is_refused(monkeypatch):

@@ -134,7 +134,6 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
 
 def _options(args: argparse.Namespace, config: Config) -> BoundOptions:
     from sgcn.analysis.appendix import BoundOptions
-
     from sgcn.estimators.schedule.norm import Norm
 
     options, schedule = config.training.loop, config.training.estimator.schedule

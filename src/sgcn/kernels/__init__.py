@@ -1,6 +1,6 @@
 """The compiled hot loops (numba, GIL released, cached on disk).
 
-`reference.py` has a plain NumPy twin of each one; the tests hold the two against each other.
+`tests/twins` has a plain NumPy twin of each one; the tests hold the two against each other.
 """
 
 from __future__ import annotations

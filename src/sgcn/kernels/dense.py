@@ -1,7 +1,7 @@
 """Dense products, A B and A^T B, of float32.
 
 torch leaves them to MKL, which keeps the widest registers of a processor that is not Intel's idle:
-these take 0.4 to 0.7 of its time there (`benchmarks/product.py`).
+these take 0.4 to 0.7 of its time there (`python -m benchmarks product`).
 
 Every thread has its rows of the result. For some hundred terms of its sums at a time it copies what
 it needs of A and B side by side, and sums tiles of 6 rows and `TILE` columns, which stay in

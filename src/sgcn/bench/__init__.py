@@ -1,1 +1,0 @@
-"""Benchmarks: ours and others, interleaved in one run. `sgcn bench` runs them."""
