@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from sgcn import store
 from sgcn.errors import SgcnError
-from sgcn.kernels import Propagation
+from sgcn.kernels import Propagation, csr
+from sgcn.options import is_integer
 
 Array = npt.NDArray[Any]
 Normalization = Literal["sym", "row"]
@@ -88,8 +90,6 @@ class Graph:
         indices = _checked_ids("indices", indices, n)
         values = _checked_weights(values, stored)
         if values is None:
-            from sgcn.kernels import csr
-
             sound = csr.rows_are_sorted(indptr, indices) and (
                 directed or csr.is_symmetric(indptr, indices)
             )
@@ -123,9 +123,9 @@ class Graph:
         if nodes is None:
             if len(src) == 0:
                 raise SgcnError("the graph is empty, expected at least one node: pass nodes=N")
-            whole = src.dtype.kind in "iu" and dst.dtype.kind in "iu"
-            nodes = max(int(max(src.max(), dst.max())) + 1, 1) if whole else 1
-        if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 1:
+            integers = src.dtype.kind in "iu" and dst.dtype.kind in "iu"
+            nodes = max(int(max(src.max(), dst.max())) + 1, 1) if integers else 1
+        if not is_integer(nodes) or nodes < 1:
             raise SgcnError(f"nodes is {nodes!r}, expected a whole number >= 1")
         src, dst = _checked_ids("src", src, nodes), _checked_ids("dst", dst, nodes)
         return cls._from_entries(
@@ -151,9 +151,9 @@ class Graph:
             raise SgcnError(f"the matrix has shape {matrix.shape}, expected a square one")
         if matrix.shape[0] == 0:
             raise SgcnError("the graph is empty, expected at least one node")
-        csr = sp.csr_array(matrix)
-        values = csr.data if weighted else None
-        return cls.from_csr(csr.indptr, csr.indices, values, **options)
+        rows = sp.csr_array(matrix)
+        values = rows.data if weighted else None
+        return cls.from_csr(rows.indptr, rows.indices, values, **options)
 
     @classmethod
     def from_pyg(cls, data: Any, **options: Any) -> Graph:
@@ -188,8 +188,6 @@ class Graph:
     ) -> Graph:
         loops = options.get("self_loops", True)
         if values is None:
-            from sgcn.kernels import csr
-
             indptr, indices = csr.scatter_edges(rows, cols, n, not directed, loops)
             sort = csr.sort_many_rows if len(indices) > _MANY else csr.sort_rows
             kept = sort(indptr, indices)
@@ -326,8 +324,6 @@ class Graph:
         if self.values is None:
             degrees = np.diff(self.indptr).astype(np.float64)
         else:
-            from sgcn.kernels import csr
-
             degrees = csr.weighted_degrees(self.indptr, self.values)
             bad = (degrees > 0) & ~((degrees > 1e-38) & (degrees < 1e38))
             if bad.any():
@@ -353,17 +349,56 @@ class Graph:
     # -- files --------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a directory of ``.npy`` files and a JSON header; it appears whole or not at all."""
-        from sgcn.data import store
+        """Write a directory of ``.npy`` files and a JSON header, complete or not at all."""
+        with store.Writer.new(Path(path), overwrite=overwrite) as files:
+            self.write_rows(files)
+            self.write_topology(files)
 
-        store.save(self, Path(path), overwrite=overwrite)
+    def write_rows(self, files: store.Writer) -> None:
+        """Features, labels and split: what a node has beside its edges."""
+        if is_sparse(self.x):
+            for name in ("indptr", "indices", "data"):
+                files.write(f"x_{name}", getattr(self.x, name))
+            files.header["x_shape"] = list(self.x.shape)
+        for name, rows in (("x", self.x), ("y", self.y), ("split", self.split)):
+            if rows is not None and not is_sparse(rows):
+                files.write(name, rows)
+
+    def write_topology(self, files: store.Writer) -> None:
+        """Edges and P, and the header that goes with them."""
+        for name in ("indptr", "indices", "values", "row", "col"):
+            if getattr(self, name) is not None:
+                files.write(name, getattr(self, name))
+        files.header.update(
+            nodes=len(self),
+            directed=self.directed,
+            normalization=self.normalization,
+            self_loops=self.self_loops,
+        )
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> Graph:
         """Map a saved graph into memory; ``verify`` also reads it all and checks the checksums."""
-        from sgcn.data import store
-
-        return store.open_graph(Path(path), verify=verify)
+        path = Path(path)
+        header, arrays = store.open_arrays(path, verify=verify)
+        x = arrays.get("x")
+        if "x_shape" in header:
+            parts = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
+            x = sp.csr_array(parts, shape=tuple(header["x_shape"]), copy=False)
+        graph = cls(
+            arrays["indptr"],
+            arrays["indices"],
+            arrays.get("values"),
+            directed=header["directed"],
+            normalization=header["normalization"],
+            self_loops=header["self_loops"],
+            x=x,
+            y=arrays.get("y"),
+            split=arrays.get("split"),
+            scaling=(arrays["row"], arrays["col"]),
+        )
+        graph.path = path
+        return graph
 
 
 # -- checks -------------------------------------------------------------------------------------

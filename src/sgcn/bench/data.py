@@ -20,8 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from sgcn.bench import report as reports
+from sgcn.chunks import chunks
 from sgcn.data import load
-from sgcn.data.draft import chunks
 from sgcn.data.importers import import_graph
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse

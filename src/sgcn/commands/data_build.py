@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.builders import BUILDERS, build
-    from sgcn.data.targets import check_new
+    from sgcn.files import check_new
     from sgcn.options import known_name
 
     known_name("graph", args.name, BUILDERS)

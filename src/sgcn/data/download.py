@@ -10,11 +10,9 @@ import hashlib
 import http.client
 import json
 import os
-import shutil
 import socket
 import stat
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -29,6 +27,7 @@ from typing import Any
 from sgcn.data.published import PUBLISHED, Published, Source
 from sgcn.data.readers.files import LIMIT, check_size, unreadable
 from sgcn.errors import SgcnError
+from sgcn.files import appearing, write_text
 from sgcn.options import known_name
 
 CONNECT_SECONDS = 5.0  # for all addresses together
@@ -249,7 +248,7 @@ def _record(path: Path, name: str, found: str) -> None:
     """Keep the sum of a file, in the form that sha256sum checks."""
     lines = path.read_text().splitlines() if path.exists() else []
     lines = [line for line in lines if not line.endswith(f"  {name}")]
-    path.write_text("\n".join([*lines, f"{found}  {name}"]) + "\n")
+    write_text(path, "\n".join([*lines, f"{found}  {name}"]) + "\n")
 
 
 @contextmanager
@@ -268,23 +267,16 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _unpack(path: Path, target: Path, limit: int) -> None:
-    """The members of a zip file as files below ``target``, which appears whole or not at all."""
+    """The members of a zip file as files below ``target``, all of them or none."""
     if target.exists():
         return
     what = "a whole zip file: remove it and run this again"
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        with unreadable(path, what), zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            check_size(path, sum(member.file_size for member in members), limit)
-            for member in members:
-                _check_member(path, member)
-            for member in members:
-                archive.extract(member, folder)
-        folder.chmod(0o755)
-        os.replace(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with appearing(target) as folder, unreadable(path, what), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        check_size(path, sum(member.file_size for member in members), limit)
+        for member in members:
+            _check_member(path, member)
+        archive.extractall(folder)
 
 
 def _check_member(path: Path, member: zipfile.ZipInfo) -> None:

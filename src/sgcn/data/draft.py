@@ -1,60 +1,29 @@
 """`Draft`: a graph directory in the making, for graphs that need not fit in memory.
 
-Arrays are files from their first byte on and are checked and summed while they pass. The directory
-has a temporary name until it is whole; whatever goes wrong before, nothing is left behind.
+Rows of nodes are files from their first byte on; edges wait on disk and are sorted there.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
-import json
-import math
-import os
-import shutil
-import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.layout import BESIDE, FORMAT, HEADER, VERSION, is_graph
+from sgcn.chunks import chunks, progress
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import csr
-
-#: Entries that pass at a time: large enough for bulk speed, small beside any array worth streaming.
-CHUNK = 1 << 18
-
-#: Rows that pass at a time: a row of one number, an edge say, is as fast in smaller parts.
-ROWS = 1 << 16
+from sgcn.store import Writer
 
 #: Edges as (row, column) or (row, column, weight), some at a time, as often as they are wanted.
 Parts = Callable[[], Iterator[tuple[Any, ...]]]
-
-#: What the bar on the terminal is about, if there is one.
-_bars: list[str] = []
-
-#: Seconds after which work is long enough for a bar.
-DELAY = 0.5
-
-
-def rows_of(width: int) -> int:
-    """How many rows of ``width`` entries pass at a time."""
-    return max(1, min(ROWS, CHUNK // max(width, 1)))
-
-
-def chunks(rows: int, width: int = 1) -> Iterator[slice]:
-    """Slices over ``rows`` rows, `rows_of` each."""
-    step = rows_of(width)
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def entries(indptr: Any, indices: Any, *values: Any) -> Iterator[tuple[Any, ...]]:
@@ -67,112 +36,11 @@ def entries(indptr: Any, indices: Any, *values: Any) -> Iterator[tuple[Any, ...]
         yield indices[part], rows, *(array[part] for array in values)
 
 
-@contextmanager
-def progress(what: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, silence elsewhere; call what it gives with each step.
-
-    Work inside of other work, as reading for what is written, has no bar of its own.
-    """
-    if _bars or not sys.stderr.isatty():
-        yield lambda step: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, desc=what, unit=unit, unit_scale=True, leave=False, delay=DELAY) as bar:
-        _bars.append(what)
-        try:
-            yield bar.update
-        finally:
-            _bars.remove(what)
-
-
-class Draft:
-    """``with Draft(path) as draft:`` write the arrays, then `finish`; the directory then appears.
+class Draft(Writer):
+    """``with Draft.new(path) as draft:`` write the rows of nodes, make the edges, then `finish`.
 
     ``x``, ``y`` and ``split`` are rows in the order of nodes; edges come from `edges` or `csr`.
     """
-
-    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
-        self.path = path
-        self.arrays: dict[str, dict[str, Any]] = {}
-        self.header: dict[str, Any] = {}
-        try:
-            taken = path.exists() and not (overwrite and is_graph(path))
-            if not taken:
-                self.parents = [parent for parent in path.parents if not parent.exists()]
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self.folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        except OSError as error:
-            raise SgcnError(
-                f"{path} cannot be made ({error.strerror}), expected a place that can be written to"
-            ) from None
-        if taken:
-            raise SgcnError(
-                f"{path} exists already, expected a new directory: choose another name, or "
-                "replace an older graph with --force (overwrite=True)"
-            )
-
-    def __enter__(self) -> Draft:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        if error is not None:
-            with suppress(OSError):  # someone else may have put something there meanwhile
-                for parent in self.parents:
-                    parent.rmdir()
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise SgcnError(
-                f"{self.path} cannot be written ({error.strerror}), expected room for the whole "
-                "graph: free some or choose another place"
-            ) from None
-
-    # -- arrays ---------------------------------------------------------------------------------
-
-    def write(self, name: str, array: Any) -> None:
-        """A whole array."""
-        array = np.ascontiguousarray(array)
-        parts = (array[part] for part in chunks(len(array), math.prod(array.shape[1:])))
-        self.stream(name, array.shape, array.dtype, parts)
-
-    def stream(self, name: str, shape: tuple[int, ...], dtype: Any, parts: Iterable[Any]) -> None:
-        """An array whose rows arrive in parts; together they must have ``shape``."""
-        dtype = np.dtype(dtype)
-        crc, rows = 0, 0
-        size = math.prod(shape) * dtype.itemsize
-        with (
-            (self.folder / f"{name}.npy").open("wb") as file,
-            progress(f"writing {name}", "B", size) as step,
-        ):
-            np.lib.format.write_array_header_1_0(
-                file,
-                {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False,
-                 "shape": shape},
-            )  # fmt: skip
-            for part in parts:
-                part = np.ascontiguousarray(part, dtype)
-                if part.size:
-                    data = part.reshape(-1).view(np.uint8).data
-                    crc = zlib.crc32(data, crc)
-                    file.write(data)
-                    step(len(data))
-                rows += len(part)
-        if rows != shape[0]:
-            raise SgcnError(f"{name} has {rows} rows, expected {shape[0]}, one for each node")
-        self.arrays[name] = {"dtype": str(dtype), "shape": list(shape), "crc32": crc}
-
-    def carry(self, source: Path | None) -> None:
-        """Names of nodes and origin from beside the graph at ``source``, as far as it has any."""
-        for name in BESIDE:
-            if source is not None and (source / name).is_file():
-                shutil.copyfile(source / name, self.folder / name)
-
-    # -- edges ----------------------------------------------------------------------------------
 
     def edges(
         self,
@@ -225,40 +93,14 @@ class Draft:
             return Graph(indptr, indices, directed=directed)
         return self.edges(entries(indptr, indices), len(indptr) - 1)
 
-    # -- the end --------------------------------------------------------------------------------
-
-    def finish(self, graph: Graph) -> Graph:
-        """Add the topology and P of ``graph``, give the directory its name, and open it."""
-        from sgcn.data.store import open_graph
-
+    def finish(self, graph: Graph) -> None:
+        """Add the topology and P of ``graph``, if the rows are of its nodes."""
         n = len(graph)
         for name in ("x", "y", "split"):
-            shape = self.arrays.get(name, {"shape": [n]})["shape"]
-            if shape[0] != n:
-                raise SgcnError(f"{name} has {shape[0]} rows, expected {n}, one for each node")
-        for name in ("indptr", "indices", "values", "row", "col"):
-            if getattr(graph, name) is not None:
-                self.write(name, getattr(graph, name))
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "nodes": n,
-            "directed": graph.directed,
-            "normalization": graph.normalization,
-            "self_loops": graph.self_loops,
-            "arrays": self.arrays,
-            **self.header,
-        }
-        (self.folder / HEADER).write_text(json.dumps(header, indent=1) + "\n")
-        self.folder.chmod(0o755)
-        if self.path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
-            os.replace(self.path, old / "old")
-            os.replace(self.folder, self.path)
-            shutil.rmtree(old)
-        else:
-            os.replace(self.folder, self.path)
-        return open_graph(self.path)
+            rows = self.arrays[name]["shape"][0] if name in self.arrays else n
+            if rows != n:
+                raise SgcnError(f"{name} has {rows} rows, expected {n}, one for each node")
+        graph.write_topology(self)
 
 
 def _give_back() -> None:

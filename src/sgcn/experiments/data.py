@@ -78,10 +78,10 @@ def find(names: Sequence[str], budget: str, stand_in: bool) -> list[Dataset]:
 
 def _find(name: str, budget: str, stand_in: bool) -> Dataset:
     from sgcn.data.bundled import BUNDLED
-    from sgcn.data.layout import is_graph
     from sgcn.data.source import is_synthetic
     from sgcn.data.synthetic import parse_synthetic
     from sgcn.options import nearest
+    from sgcn.store import is_graph
 
     if name in PAPER_DATA:
         if is_graph(Path(name)):
@@ -111,8 +111,8 @@ def _find(name: str, budget: str, stand_in: bool) -> Dataset:
 
 
 def _check_nodes(name: str) -> None:
-    from sgcn.data.layout import HEADER
     from sgcn.experiments.core import paper
+    from sgcn.store import HEADER
 
     wanted = paper()["datasets"][name]["nodes"]
     found = json.loads((Path(name) / HEADER).read_text()).get("nodes")
@@ -125,8 +125,8 @@ def _check_nodes(name: str) -> None:
 
 def fingerprint(source: str) -> str:
     """What a cached run depends on: the content of a file, or else the name."""
-    from sgcn.data.layout import HEADER, is_graph
     from sgcn.data.source import is_file
+    from sgcn.store import HEADER, is_graph
 
     if not is_file(source):
         return source

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.builders import npz
-from sgcn.data.layout import ORIGIN
-from sgcn.data.targets import appearing
+from sgcn.files import appearing
 from sgcn.graph import Array, Graph
 from sgcn.kernels.random import permutation
 from sgcn.rng import Key
+from sgcn.store import ORIGIN
 
 _SPLIT = 1 << 34  # a stream that no sample and no synthetic graph has
 T = TypeVar("T")

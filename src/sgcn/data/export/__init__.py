@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sgcn.data.export import graphsaint, npz, pyg, scipy_files
 from sgcn.data.export.pyg import to_pyg
-from sgcn.data.targets import appearing, check_new
 from sgcn.errors import SgcnError
+from sgcn.files import appearing, check_new
 from sgcn.graph import Graph
 from sgcn.options import known_name
 

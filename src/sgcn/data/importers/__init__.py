@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
@@ -17,10 +17,8 @@ from sgcn.data.importers.ogb import Ogb
 from sgcn.data.importers.planetoid import Planetoid
 from sgcn.data.importers.pyg import Pyg
 from sgcn.data.importers.scipy import Scipy
+from sgcn.graph import Graph
 from sgcn.options import build
-
-if TYPE_CHECKING:
-    from sgcn.graph import Graph
 
 IMPORTERS: dict[str, type[Importer]] = {
     kind.name: kind
@@ -49,8 +47,9 @@ def import_graph(
 ) -> Graph:
     """Read ``source``, which is in ``format``, write a graph directory ``out``, and open it.
 
-    Large arrays pass through memory in parts; ``out`` appears whole or not at all.
+    Large arrays pass through memory in parts; ``out`` appears complete or not at all.
     """
     importer = make_importer(format, options)
-    with Draft(Path(out), overwrite=overwrite) as draft:
-        return importer.read(Path(source), draft)
+    with Draft.new(Path(out), overwrite=overwrite) as draft:
+        draft.finish(importer.read(Path(source), draft))
+    return Graph.open(out)

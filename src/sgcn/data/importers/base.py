@@ -29,7 +29,7 @@ class Importer(Options, ABC):
 
     @abstractmethod
     def read(self, source: Path, draft: Draft) -> Graph:
-        """Write the arrays of ``source`` into ``draft`` and finish it."""
+        """Write the rows of nodes of ``source`` into ``draft``; the graph of its edges."""
 
 
 def a_name() -> Rule:

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import Draft, chunks
+from sgcn.chunks import chunks
+from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single
 from sgcn.data.importers.base import Importer, folder
 from sgcn.data.importers.features import write_features, write_features_file
@@ -76,7 +77,7 @@ class Dgl(Importer):
         masks = {"train": types == 1, "val": types == 2, "test": types == 3}
         split = split_of_parts(n, masks.get, lambda word: f"node_types in {data_path} ({word})")
         draft.write("split", split)
-        return draft.finish(graph)
+        return graph
 
     def _arrays(self, source: Path, draft: Draft) -> Graph:
         indptr, indices = _csr(source)
@@ -98,7 +99,7 @@ class Dgl(Importer):
         )
         if split is not None:
             draft.write("split", split)
-        return draft.finish(draft.csr(indptr, indices, directed=self.directed))
+        return draft.csr(indptr, indices, directed=self.directed)
 
 
 def _find(source: Path, stem: str) -> Path | None:

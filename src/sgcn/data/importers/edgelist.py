@@ -13,11 +13,11 @@ import numpy as np
 from sgcn.data.draft import Draft
 from sgcn.data.importers.beside import Beside, Ids, a_column
 from sgcn.data.importers.rows import about, checked_edges
-from sgcn.data.layout import IDS
 from sgcn.data.readers.tables import Table
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, integer, one_of, option, optional
+from sgcn.store import IDS
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class EdgeList(Beside):
             text = json.dumps(ids.called(str(source)), ensure_ascii=False)
             (draft.folder / IDS).write_text(f"{text}\n", "utf-8")
         self.write_rows(draft, len(graph), ids)
-        return draft.finish(graph)
+        return graph
 
     def _edges(self, table: Table, ids: Ids) -> Iterator[tuple[Any, ...]]:
         """Sources, targets and, if there are any, weights; some rows at a time."""

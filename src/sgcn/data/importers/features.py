@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.draft import Draft, chunks, progress
+from sgcn.chunks import chunks, progress
+from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import finite, moments, single, standardised
 from sgcn.data.importers.rows import check_rows, within
 from sgcn.data.readers.arrays import Npz, npy

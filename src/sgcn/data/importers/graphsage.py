@@ -61,7 +61,7 @@ class GraphSage(Importer):
             write_npy(draft, existing(source, features, "features"), n, train)
         edges = self._edges(path["G"], nodes, row_of)
         del nodes, row_of  # so that they are let go when the last edge is read
-        return draft.finish(draft.edges(edges, n, directed=self.directed))
+        return draft.edges(edges, n, directed=self.directed)
 
     def _edges(self, path: Path, nodes: _Nodes, row_of: _Rows) -> Iterator[tuple[Ints, Ints]]:
         mapping = self._mapping(path, nodes, row_of)

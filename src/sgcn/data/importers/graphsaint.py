@@ -49,7 +49,7 @@ class GraphSaint(Importer):
             train = np.flatnonzero(split == 0) if self.standardise else None
             write_npy(draft, paths["feats.npy"], n, train)
             # The edges come last: what was held for the nodes is let go.
-            return draft.finish(draft.csr(indptr, csr_columns(file, indptr)))
+            return draft.csr(indptr, csr_columns(file, indptr))
 
 
 def _numbers(keys: list[str]) -> npt.NDArray[np.int64]:

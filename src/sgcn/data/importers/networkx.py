@@ -17,11 +17,11 @@ from sgcn.data.importers.base import Importer
 from sgcn.data.importers.nodelink import LINKS, WHAT, ends_of, is_directed, listed
 from sgcn.data.importers.rows import about, labels_of
 from sgcn.data.importers.splits import part_of, split_of_numbers
-from sgcn.data.layout import IDS
 from sgcn.data.readers.files import unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import Rule, option
+from sgcn.store import IDS
 
 
 def _an_attribute() -> Rule:
@@ -56,7 +56,7 @@ class NetworkX(Importer):
         del number  # so that it is let go when the last edge is read
         with about(source):
             graph = draft.edges(edges, n, directed=directed)
-        return draft.finish(graph)
+        return graph
 
 
 def from_networkx(

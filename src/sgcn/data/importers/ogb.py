@@ -58,7 +58,7 @@ class Ogb(Importer):
                 rows = single(counted(parts, n, place), place)
                 draft.stream("x", (n, width), np.float32, rows)
         edges = checked_edges(layout.edges(), n, str(layout.edge_file))
-        return draft.finish(draft.edges(edges, n, directed=self.directed))
+        return draft.edges(edges, n, directed=self.directed)
 
     def _split_file(self, source: Path, part: str) -> Path:
         within = source / "split"

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from sgcn.data.draft import Draft, chunks, progress, rows_of
+from sgcn.chunks import chunks, progress, rows_of
+from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single, to_float32
 from sgcn.data.importers.base import Importer, a_name, folder
 from sgcn.data.importers.rows import checked_edges
@@ -49,7 +50,7 @@ class Planetoid(Importer):
         n = self._write_rows(draft, path)
         lists = read_lists(path["graph"], _GRAPH, draft.folder / "lists")
         edges = checked_edges(_edges(path["graph"], lists), n, str(path["graph"]))
-        return draft.finish(draft.edges(edges, n))
+        return draft.edges(edges, n)
 
     def _write_rows(self, draft: Draft, path: dict[str, Path]) -> int:
         """Features, labels and split; how many nodes there are."""

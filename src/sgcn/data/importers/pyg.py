@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sgcn.data.draft import Draft, chunks
+from sgcn.chunks import chunks
+from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
 from sgcn.data.importers.features import write_features
 from sgcn.data.importers.rows import about, check_ids, checked_edges, labels_of
@@ -61,7 +62,7 @@ class Pyg(Importer):
         parts = (tuple(column[part] for column in columns) for part in chunks(edges.shape[1]))
         with about(source):
             graph = draft.edges(checked_edges(parts, n, place), n, directed=self.directed)
-        return draft.finish(graph)
+        return graph
 
     def _mask(self, data: Mapping[str, Any], key: str | None, source: Path) -> Any:
         mask = data.get(key or "")

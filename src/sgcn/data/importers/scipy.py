@@ -42,7 +42,7 @@ class Scipy(Beside):
                 weighted=self.weighted,
             )  # fmt: skip
         self.write_rows(draft, len(graph), Ids())
-        return draft.finish(graph)
+        return graph
 
 
 def matrix_graph(

@@ -13,7 +13,7 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from sgcn.data.draft import chunks, progress
+from sgcn.chunks import chunks, progress
 from sgcn.data.readers.files import LIMIT, check_size, checked, unreadable
 from sgcn.errors import SgcnError
 

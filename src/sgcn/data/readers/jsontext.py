@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sgcn.data.draft import progress
+from sgcn.chunks import progress
 from sgcn.data.readers.files import Readable, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text

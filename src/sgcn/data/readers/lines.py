@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.draft import progress
+from sgcn.chunks import progress
 from sgcn.data.readers.files import Readable, unreadable
 from sgcn.data.readers.words import NotANumberError
 from sgcn.errors import SgcnError

@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import progress
+from sgcn.chunks import progress
 from sgcn.data.readers.files import checked, unreadable
 from sgcn.errors import SgcnError
 

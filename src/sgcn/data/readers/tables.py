@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.draft import progress, rows_of
+from sgcn.chunks import progress, rows_of
 from sgcn.data.readers.files import check_size, checked, gunzipped, unreadable
 from sgcn.data.readers.lines import number_rows, whole_lines
 from sgcn.data.readers.words import NotANumberError, Words

@@ -7,7 +7,6 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 import small_graph as small
 from small_graph import imported, refused, same_edges, same_rows
 

@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-
 import small_graph as small
+from small_graph import imported, refused, same_edges, same_rows
+
 from sgcn import Graph, SgcnError, cli
 from sgcn.data.importers import import_graph
-from small_graph import imported, refused, same_edges, same_rows
 
 NAMES = np.array(["zoë", "b c", "d,e", "alpha", "x", "y", "z", "lonely"])
 ENDS = np.stack((small.SRC, small.DST), 1).reshape(-1)

@@ -33,7 +33,7 @@ def test_everything_arrives(tmp_path):
 
 def test_parts_do_not_show(tmp_path, monkeypatch):
     """Sparse, dense or one of each, out of order and with entries twice, 7 entries at a time."""
-    monkeypatch.setattr("sgcn.data.draft.CHUNK", 7)
+    monkeypatch.setattr("sgcn.chunks.CHUNK", 7)
     truth = planetoid_truth()
     test = write_planetoid_as(tmp_path, truth)
     allx = sp.csr_matrix(truth.x[: min(test)].astype(np.float32))
