@@ -23,8 +23,8 @@ from sgcn.data.importers.rows import (
     npy_shape,
 )
 from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
+from sgcn.data.readers.fields import Names
 from sgcn.data.readers.tables import Table, open_table
-from sgcn.data.readers.words import Names, Words
 from sgcn.errors import SgcnError
 from sgcn.options import Rule, flag, integer, option, optional
 
@@ -60,50 +60,40 @@ class Ids:
 
     def __init__(self, kind: str = "numbers") -> None:
         self.kind = kind
-        self.names = None if kind == "numbers" else Names()
+        self._names = Names()
+        self.names = None if kind == "numbers" else self._names
 
     def columns(self, table: Table, chosen: list[int], others: list[int]) -> Iterator[list[Any]]:
-        """Node numbers of the chosen columns, and the numbers of the other ones."""
-        place = str(table.path)
-        if self.kind == "text":
-            for part in table.words([*chosen, *others]):
-                numbers = [words.numbers(place) for words in part[len(chosen) :]]
-                yield [*self._named(part[: len(chosen)]), *numbers]
-            return
-        if table.numeric:
-            kind = np.int64 if table.width == len(chosen) else np.float64
-            parts: Iterator[list[Any]] = (
-                [rows[:, k] for k in (*chosen, *others)] for rows in table.numbers(kind)
-            )
-        else:
-            parts = table.columns([*chosen, *others])
-        for part in parts:
-            ids = [_whole(values, place) for values in part[: len(chosen)]]
-            yield [*(ids if self.names is None else self._named(ids)), *part[len(chosen) :]]
+        """Node numbers of the chosen columns, and the numbers of the other ones.
 
-    def _named(self, columns: list[Any]) -> Any:
-        """Numbers of names; new ones are numbered row by row, wherever parts are cut."""
-        assert self.names is not None
+        New names are numbered row by row, wherever parts are cut.
+        """
         if self.kind == "text":
-            numbers = self.names.number(Words.by_row(columns))
-        else:
-            numbers = self.names.number_ints(np.stack(columns, 1).reshape(-1))
-        return numbers.reshape(-1, len(columns)).T
+            ends = len(chosen)
+            for fields in table.fields([*chosen, *others]):
+                named = self._names.number(fields.columns(range(ends)))
+                rest = fields.columns(range(ends, ends + len(others)))
+                yield [*named.T, *table.values(rest, others).T]
+            return
+        exact = table.width == len(chosen)  # beside other numbers, ids may be written as reals
+        for ids, values in table.numbers(chosen, others, integer=exact):
+            ids = _integers(ids, str(table.path))
+            numbers = ids if self.names is None else self.names.number_ints(ids)
+            yield [*numbers.T, *values.T]
 
     def called(self, place: str) -> list[Any]:
         """What the files call node 0, 1, 2, ..."""
-        assert self.names is not None
-        return self.names.texts(place) if self.kind == "text" else self.names.ints().tolist()
+        return self._names.texts(place) if self.kind == "text" else self._names.ints().tolist()
 
 
-def _whole(values: Any, place: str) -> Any:
+def _integers(values: Any, place: str) -> Any:
     """Ids that may have been read as reals."""
     if values.dtype.kind in "iu":
         return values
     bad = ~(np.abs(values) < _EXACT) | (values != np.floor(values))
     if bad.any():
         raise SgcnError(
-            f"{place} has the id {values[np.argmax(bad)]:g}, expected whole numbers: set ids=text "
+            f"{place} has the id {values[bad][0]:g}, expected whole numbers: set ids=text "
             "for names"
         )
     return values.astype(np.int64)
@@ -190,7 +180,7 @@ class Beside(Importer):
     # -- tables ---------------------------------------------------------------------------------
 
     def _key(self, table: Table) -> int:
-        return table.place(0 if self.id_column is None else self.id_column)
+        return table.index_of(0 if self.id_column is None else self.id_column)
 
     def _place(self, table: Table, n: int, ids: Ids) -> tuple[Any, list[int]]:
         """Which nodes the rows are of, and the columns beside the ids."""
@@ -212,7 +202,7 @@ class Beside(Importer):
     def _features(self, draft: Draft, table: Table, n: int, ids: Ids) -> None:
         rows, columns = self._place(table, n, ids)
         place, shape = str(table.path), (n, len(columns))
-        parts = counted(single(_parts(table, columns), place), n, place)
+        parts = counted(single((part for (part,) in table.numbers(columns)), place), n, place)
         if not isinstance(rows, slice):  # any row may be the first
             parts = iter((_gathered(parts, rows, shape),))
         draft.stream("x", shape, np.float32, parts)
@@ -220,7 +210,7 @@ class Beside(Importer):
     def _labels(self, table: Table, n: int, ids: Ids) -> npt.NDArray[Any]:
         rows, columns = self._place(table, n, ids)
         place = str(table.path)
-        values = np.concatenate(list(_parts(table, columns)))
+        values = np.concatenate([part for (part,) in table.numbers(columns)])
         if isinstance(rows, slice) or len(columns) > 1:
             return labels_of(_placed(values, rows, n, place), n, place)
         classes = np.full(n, -1.0)  # who is not in the table has none
@@ -233,7 +223,7 @@ class Beside(Importer):
         if len(columns) != 1:
             raise SgcnError(f"{place} has {len(columns)} columns, expected 1: the part of a node")
         words = Names()
-        found = np.concatenate([words.number(part[0]) for part in table.words(columns)])
+        found = np.concatenate([words.number(part)[:, 0] for part in table.fields(columns)])
         parts = np.array([part_of(word, place) for word in words.texts(place)])[found]
         if isinstance(rows, slice):
             return split_of_numbers(n, parts, place)
@@ -257,10 +247,3 @@ def _gathered(parts: Iterator[Any], rows: Any, shape: tuple[int, int]) -> Any:
         table[rows[start : start + len(part)]] = part
         start += len(part)
     return table
-
-
-def _parts(table: Table, columns: list[int]) -> Iterator[Any]:
-    """Rows of numbers, some at a time."""
-    if table.numeric:
-        return (part[:, columns] for part in table.numbers())
-    return (np.stack(part, 1) for part in table.columns(columns))

@@ -63,8 +63,8 @@ class EdgeList(Beside):
                 f"{table.path} has {table.width} column, expected an edge a line: set delimiter "
                 "if it is another one"
             )
-        ends = [table.place(column) for column in (self.source_column, self.target_column)]
-        weights = [] if self.weight_column is None else [table.place(self.weight_column)]
+        ends = [table.index_of(column) for column in (self.source_column, self.target_column)]
+        weights = [] if self.weight_column is None else [table.index_of(self.weight_column)]
         table.hints = dict.fromkeys(ends, self.names_hint)
         yield from map(tuple, ids.columns(table, ends, weights))
 

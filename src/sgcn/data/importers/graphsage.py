@@ -17,9 +17,9 @@ from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
 from sgcn.data.importers.nodelink import LINKS, ends_of, listed
 from sgcn.data.importers.splits import split_of, whole_numbers
+from sgcn.data.readers.fields import Fields, Names
 from sgcn.data.readers.files import existing
 from sgcn.data.readers.jsontext import json_text
-from sgcn.data.readers.words import Names, Words
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, one_of, option
@@ -111,7 +111,7 @@ class _Rows:
 
     def __call__(self, ids: list[str]) -> Ints:
         """The rows of ``ids``; a KeyError has the first that is unknown."""
-        numbers = self.names.number(Words.of(ids))
+        numbers = self.names.number(Fields.of(ids))[:, 0]
         new = numbers >= len(self)
         if new.any():
             raise KeyError(ids[int(new.argmax())])
@@ -127,7 +127,7 @@ def _id_map(path: Path) -> _Rows:
     with json_text(path, what) as text:
         for entries in text.entries():
             given = whole_numbers(list(entries.values()))
-            parts.append((names.number(Words.of(list(entries))), given))
+            parts.append((names.number(Fields.of(list(entries)))[:, 0], given))
         text.end()
     n = len(names)
     if n == 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,8 +16,8 @@ from sgcn.data.importers.base import Importer, a_name, folder
 from sgcn.data.importers.rows import checked_edges, counted, labels_of
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.arrays import Npz
-from sgcn.data.readers.files import existing, gunzipped
-from sgcn.data.readers.lines import number_rows
+from sgcn.data.readers.files import existing
+from sgcn.data.readers.tables import Text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, option
@@ -89,34 +88,24 @@ class _Tables:
     def edges(self) -> Iterator[tuple[Any, Any]]:
         count = _one(_packed(self.source, "raw/num-edge-list.csv"), 0, self.limit)
         what = "an edge in each line, source and target (edge.csv)"
-        with gunzipped(self.edge_file, what, self.limit) as file:
-            parts = number_rows(file, self.edge_file, what, 2)
-            yield from (
-                (part[:, 0], part[:, 1]) for part in counted(parts, count, str(self.edge_file))
-            )
+        parts = _table(self.edge_file, what, self.limit, 2).all_numbers(integer=True)
+        for part in counted(parts, count, str(self.edge_file)):
+            yield part[:, 0], part[:, 1]
 
     @contextmanager
     def labels(self) -> Rows:
-        with self._rows(_packed(self.source, "raw/node-label.csv"), "labels") as rows:
-            yield rows
+        yield self._rows(_packed(self.source, "raw/node-label.csv"), "labels")
 
     @contextmanager
     def features(self) -> Rows:
         if not any(_there(self.source, f"raw/node-feat.csv{end}") for end in ("", ".gz")):
             yield 0, (), ""
             return
-        with self._rows(_packed(self.source, "raw/node-feat.csv"), "features") as rows:
-            yield rows
+        yield self._rows(_packed(self.source, "raw/node-feat.csv"), "features")
 
-    @contextmanager
-    def _rows(self, path: Path, noun: str) -> Rows:
-        what = f"the {noun} of a node in each line ({path.name})"
-        with gunzipped(path, what, self.limit) as file:
-            parts = number_rows(file, path, what, None, dtype=np.float64)
-            first = next(parts, None)
-            if first is None:
-                raise SgcnError(f"{path} has no rows, expected {what}")
-            yield first.shape[1], chain((first,), parts), str(path)
+    def _rows(self, path: Path, noun: str) -> tuple[int, Iterable[Any], str]:
+        table = _table(path, f"the {noun} of a node in each line ({path.name})", self.limit)
+        return table.width, table.all_numbers(), str(path)
 
 
 class _Arrays:
@@ -173,9 +162,12 @@ def _packed(source: Path, name: str) -> Path:
     return existing(source, name if plain else f"{name}.gz", _FILES)
 
 
+def _table(path: Path, what: str, limit: int, width: int | None = None) -> Text:
+    return Text(path, what, limit, width=width, comments="")
+
+
 def _column(path: Path, what: str, limit: int) -> Any:
-    with gunzipped(path, what, limit) as file:
-        parts = [part[:, 0] for part in number_rows(file, path, what, 1)]
+    parts = [part[:, 0] for part in _table(path, what, limit, 1).all_numbers(integer=True)]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 

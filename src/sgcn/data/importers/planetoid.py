@@ -20,8 +20,8 @@ from sgcn.data.importers.base import Importer, a_name, folder
 from sgcn.data.importers.rows import checked_edges
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.files import existing
-from sgcn.data.readers.lines import number_rows
 from sgcn.data.readers.pickles import Csr, Lists, array_of, read_lists, read_pickle
+from sgcn.data.readers.tables import Text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import integer, option
@@ -107,8 +107,8 @@ def _name(source: Path) -> str:
 
 def _test_index(path: Path) -> npt.NDArray[np.int64]:
     what = "a node id in each line (test.index)"
-    with path.open("rb") as file:
-        parts = [part[:, 0] for part in number_rows(file, path, what, 1)]
+    table = Text(path, what, width=1, comments="")
+    parts = [part[:, 0] for part in table.all_numbers(integer=True)]
     if not parts:
         raise SgcnError(f"{path} names no node, expected {what}")
     ids: npt.NDArray[np.int64] = np.concatenate(parts)
