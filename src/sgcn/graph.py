@@ -88,7 +88,7 @@ class Graph:
                 f"{stored} entries of indices without falling"
             )
         indices = _checked_ids("indices", indices, n)
-        values = _checked_weights(values, stored)
+        values = None if values is None else checked_weights(values, stored)
         if values is None:
             sound = csr.rows_are_sorted(indptr, indices) and (
                 directed or csr.is_symmetric(indptr, indices)
@@ -128,9 +128,8 @@ class Graph:
         if not is_integer(nodes) or nodes < 1:
             raise SgcnError(f"nodes is {nodes!r}, expected a whole number >= 1")
         src, dst = _checked_ids("src", src, nodes), _checked_ids("dst", dst, nodes)
-        return cls._from_entries(
-            dst, src, _checked_weights(weights, len(src)), nodes, directed, options
-        )
+        values = None if weights is None else checked_weights(weights, len(src))
+        return cls._from_entries(dst, src, values, nodes, directed, options)
 
     @classmethod
     def from_edge_index(cls, edge_index: Any, weights: Any = None, **options: Any) -> Graph:
@@ -450,9 +449,8 @@ def _checked_ids(name: str, ids: Array, n: int) -> npt.NDArray[np.int32]:
     return ids.astype(np.int32, copy=False)
 
 
-def _checked_weights(weights: Any, stored: int) -> npt.NDArray[np.float32] | None:
-    if weights is None:
-        return None
+def checked_weights(weights: Any, stored: int, before: int = 0) -> npt.NDArray[np.float32]:
+    """Weights of ``stored`` edges, ``before`` of which came earlier, as float32."""
     weights = _numpy(weights)
     if weights.shape != (stored,):
         raise SgcnError(
@@ -466,7 +464,9 @@ def _checked_weights(weights: Any, stored: int) -> npt.NDArray[np.float32] | Non
     bad = ~(single >= 0) | np.isinf(single)
     if bad.any():
         first = int(np.argmax(bad))
-        raise SgcnError(f"edge {first} has weight {single[first]}, expected finite numbers >= 0")
+        raise SgcnError(
+            f"edge {before + first} has weight {single[first]}, expected finite numbers >= 0"
+        )
     return single
 
 

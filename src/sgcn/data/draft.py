@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sgcn.chunks import chunks, progress
 from sgcn.errors import SgcnError
-from sgcn.graph import Graph
+from sgcn.graph import Graph, checked_weights
 from sgcn.kernels import csr
 from sgcn.store import Writer
 
@@ -49,13 +49,13 @@ class Draft(Writer):
         *,
         directed: bool = False,
     ) -> Graph:
-        """The topology of an edge list: (src, dst) or (src, dst, weights) in parts, ids from 0 on.
+        """The topology of an edge list: (src, dst) or (src, dst, weights) in parts, ids checked.
 
         The parts wait on disk until N is known; rows are then sorted in a mapped file. Without
         ``nodes``, N is the largest id + 1. Weights of repeated edges add up and the two directions
         of an edge take the larger one, as in `Graph.from_edges`.
         """
-        spool = _Spool(self.folder, parts, nodes)
+        spool = _Spool(self.folder, parts)
         n = spool.most + 1 if nodes is None else nodes
         if n < 1:
             raise SgcnError("the graph is empty, expected at least one node")
@@ -116,7 +116,7 @@ def _give_back() -> None:
 class _Spool:
     """Edges that wait in files until N is known."""
 
-    def __init__(self, folder: Path, parts: Iterable[tuple[Any, ...]], nodes: int | None) -> None:
+    def __init__(self, folder: Path, parts: Iterable[tuple[Any, ...]]) -> None:
         self.files = [folder / "edges", folder / "weights"]
         self.most, self.count, self.lengths, self.weighted = -1, 0, list[int](), False
         with (
@@ -125,9 +125,9 @@ class _Spool:
             progress("reading edges", " edges") as step,
         ):
             for src, dst, *weights in parts:
-                pair = np.stack((_ids(dst, nodes, self.count), _ids(src, nodes, self.count)))
+                pair = np.stack((dst, src), dtype=np.int32, casting="same_kind")
                 for values in weights:
-                    _weights(values, pair.shape[1], self.count).tofile(beside)
+                    checked_weights(values, pair.shape[1], self.count).tofile(beside)
                     self.weighted = True
                 if pair.size:
                     self.most = max(self.most, int(pair.max()))
@@ -222,38 +222,3 @@ def _scratch(folder: Path, dtype: Any, length: int) -> npt.NDArray[Any]:
             file.write(bytes(part.stop - part.start))
         file.flush()
         return np.asarray(np.memmap(file, dtype, "r+", shape=(int(length),)))
-
-
-def _ids(ids: Any, nodes: int | None, before: int) -> npt.NDArray[np.int32]:
-    """Checked ids; ``before`` edges came earlier, so that a bad one can be named."""
-    ids = np.asarray(ids)
-    if ids.dtype.kind not in "iu" and ids.size:
-        raise SgcnError(f"the edges hold {ids.dtype} values, expected whole node ids")
-    limit = np.iinfo(np.int32).max if nodes is None else nodes
-    bad = (ids < 0) | (ids >= limit)
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise SgcnError(
-            f"edge {before + first} names node {ids[first]}, expected ids from 0 to {limit - 1}"
-        )
-    single: npt.NDArray[np.int32] = ids.astype(np.int32, copy=False)
-    return single
-
-
-def _weights(values: Any, length: int, before: int) -> npt.NDArray[np.float32]:
-    """Checked weights of edges, ``before`` of which came earlier."""
-    values = np.asarray(values)
-    if values.shape != (length,) or values.dtype.kind not in "biuf":
-        raise SgcnError(
-            f"the edge weights are {values.dtype} of shape {values.shape}, expected a number for "
-            f"each of {length} edges"
-        )
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
-        single: npt.NDArray[np.float32] = values.astype(np.float32, copy=False)
-    bad = ~(single >= 0) | np.isinf(single)
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise SgcnError(
-            f"edge {before + first} has weight {single[first]}, expected finite numbers >= 0"
-        )
-    return single

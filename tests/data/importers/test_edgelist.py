@@ -280,7 +280,7 @@ BAD = {
     "weighted gaps": ("0,1000000000,2\n", {"weight_column": 2}, ("ids=compact",)),
     "half a node": ("0,1,2\n0.5,1,2\n", {}, ("the id 0.5", "whole numbers")),
     "words": ("0,1\n0,a\n", {}, ("'a' in line 2", "; set ids=text if nodes have names")),
-    "words only": ("a,b\nb,c\n", {}, ("'a' in line 1, expected", "number in field 1; set ids=text")),
+    "words only": ("a,b\nb,c\n", {}, ("'a' in line 1", "number in field 1; set ids=text")),
     "words later": ("#\n0,1,x\n0,a,x\n", {}, ("'a' in line 3", "number in field 2; set ids=text")),
     "quoted words": ('0,1,"x"\n#\n0,"a",x\n', {}, ("'a' in line 3", "number in field 2")),
     "ragged": ("0,1\n0,1,2\n", {}, ("3 fields in line 2",)),

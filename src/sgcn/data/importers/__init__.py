@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +35,6 @@ IMPORTERS: dict[str, type[Importer]] = {
 }  # fmt: skip
 
 
-def make_importer(format: str, options: Mapping[str, Any]) -> Importer:
-    """The importer called ``format`` with ``options``."""
-    importer: Importer = build("format", IMPORTERS, format, options)
-    return importer
-
-
 def import_graph(
     format: str, source: str | Path, out: str | Path, *, overwrite: bool = False, **options: Any
 ) -> Graph:
@@ -49,7 +42,7 @@ def import_graph(
 
     Large arrays pass through memory in parts; ``out`` appears complete or not at all.
     """
-    importer = make_importer(format, options)
+    importer: Importer = build("format", IMPORTERS, format, options)
     with Draft.new(Path(out), overwrite=overwrite) as draft:
         draft.finish(importer.read(Path(source), draft))
     return Graph.open(out)

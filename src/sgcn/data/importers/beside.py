@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single
-from sgcn.data.importers.base import Importer
+from sgcn.data.importers.base import Importer, text_or_none
 from sgcn.data.importers.features import write_features_file
 from sgcn.data.importers.rows import (
     check_ids,
@@ -29,12 +29,9 @@ from sgcn.errors import SgcnError
 from sgcn.options import Rule, flag, integer, option, optional
 
 _TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet")
+_FILE = text_or_none("a file")
 _CLASSES = "number the classes from 0 on first"
 _EXACT = 2**53  # from here on float64 has gaps between whole numbers
-
-
-def a_path() -> Rule:
-    return Rule("a file, or none", lambda v: v is None or (isinstance(v, str) and v != ""))
 
 
 def a_column() -> Rule:
@@ -106,9 +103,9 @@ class Beside(Importer):
     #: What to do about names where numbers of nodes should be.
     names_hint: ClassVar[str] = ""
 
-    features: str | None = option(None, a_path(), "features: .npy, .npz or a table")
-    labels: str | None = option(None, a_path(), "labels: .npy or a table")
-    split: str | None = option(None, a_path(), "train, valid, test: .npy, .npz, .json or a table")
+    features: str | None = option(None, _FILE, "features: .npy, .npz or a table")
+    labels: str | None = option(None, _FILE, "labels: .npy or a table")
+    split: str | None = option(None, _FILE, "train, valid, test: .npy, .npz, .json or a table")
     id_column: int | str | None = option(
         None, optional(a_column()), "column of the tables with ids; none: row k is of node k"
     )

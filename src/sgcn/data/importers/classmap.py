@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sgcn.data.importers.rows import check_labels
 from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 
@@ -31,7 +32,7 @@ def class_map(path: Path, n: int, nodes_of: Nodes) -> npt.NDArray[Any]:
                 y = np.empty((n, *values.shape[1:]), np.int64 if values.ndim == 1 else np.uint8)
             if values.shape[1:] != y.shape[1:]:
                 raise SgcnError(f"{path} mixes labels of several shapes, expected {what}")
-            _check_labels(values, nodes, path)
+            check_labels(values, nodes, str(path))
             y[nodes] = values
             seen[nodes] = True
         text.end()
@@ -72,17 +73,3 @@ def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:
     if given and not (rows and values.dtype.kind in "iuf"):
         raise SgcnError(f"{path} mixes what it should not, expected {what}")
     return values
-
-
-def _check_labels(values: Any, nodes: Any, path: Path) -> None:
-    sets = values.ndim == 2
-    if sets:
-        bad = (values != 0) & (values != 1)
-    else:
-        bad = ~((values >= 0) & (values < 2**31) & (values == np.floor(values)))
-    if bad.any():
-        node, label = nodes[np.argwhere(bad)[0, 0]], values[bad][0]
-        raise SgcnError(
-            f"{path} gives node {node} the label {label}, expected "
-            f"{'0 or 1' if sets else 'a class from 0 on'}"
-        )

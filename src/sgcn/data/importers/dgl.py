@@ -19,10 +19,9 @@ import numpy.typing as npt
 
 from sgcn.chunks import chunks
 from sgcn.data.draft import Draft
-from sgcn.data.feature_rows import single
 from sgcn.data.importers.base import Importer, folder
-from sgcn.data.importers.features import write_features, write_features_file
-from sgcn.data.importers.rows import check_rows, columns_of, labels_file, labels_of
+from sgcn.data.importers.features import write_features, write_features_file, write_parts
+from sgcn.data.importers.rows import check_pointers, check_rows, columns_of, labels_file, labels_of
 from sgcn.data.importers.scipy import matrix_graph
 from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.arrays import Npz, npy
@@ -69,8 +68,7 @@ class Dgl(Importer):
         with Npz(data_path, what, self.limit) as file:
             place = f"feature in {data_path}"
             with file.npy("feature", "iuf", 2) as x:
-                check_rows(x.shape[0], n, place)
-                draft.stream("x", x.shape, np.float32, single(x.parts(), place))
+                write_parts(draft, x.shape, x.parts(), n, place)
             draft.write("y", labels_of(file.all("label", "iuf"), n, f"label in {data_path}"))
             types = file.all("node_types")
         check_rows(len(types), n, f"node_types in {data_path}")
@@ -119,23 +117,14 @@ def _csr(source: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         raise SgcnError(f"{source} mixes .npy and .bin, expected indptr and indices of one kind")
     if columns.suffix == ".bin":
         indptr, entries = _bare_csr(pointers, columns)
-        _check_pointers(indptr, len(entries), pointers, columns)
+        check_pointers(indptr, len(indptr) - 1, len(entries), str(pointers))
         parts = (entries[part] for part in chunks(len(entries)))
         return indptr, columns_of(parts, len(entries), len(indptr) - 1, str(columns))
     with npy(pointers, "row pointers", "iu", 1) as array:
         indptr = array.all(np.int64)
     with npy(columns, "columns", "iu", 1) as array:
-        _check_pointers(indptr, array.shape[0], pointers, columns)
+        check_pointers(indptr, len(indptr) - 1, array.shape[0], str(pointers))
         return indptr, columns_of(array.parts(), array.shape[0], len(indptr) - 1, str(columns))
-
-
-def _check_pointers(indptr: Any, stored: int, pointers: Path, columns: Path) -> None:
-    fits = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == stored
-    if not fits or (np.diff(indptr) < 0).any():
-        raise SgcnError(
-            f"{pointers} has row pointers that do not fit, expected them to rise from 0 to the "
-            f"{stored} entries of {columns.name}"
-        )
 
 
 def _bare_csr(pointers: Path, columns: Path) -> tuple[npt.NDArray[np.int64], Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.draft import Draft
-from sgcn.data.importers.base import Importer, a_name, folder
+from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
 from sgcn.data.importers.nodelink import LINKS, ends_of, listed
@@ -37,7 +37,7 @@ class GraphSage(Importer):
     name: ClassVar[str] = "graphsage"
     summary: ClassVar[str] = "folder with PREFIX-G.json, -id_map.json, -class_map.json, -feats.npy"
 
-    prefix: str | None = option(None, a_name(), "what the files' names begin with; none: look")
+    prefix: str | None = option(None, A_NAME, "what the files' names begin with; none: look")
     links: str = option("auto", one_of("auto", "index", "id"),
                         "ends of links: places in the list of nodes, or ids")  # fmt: skip
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
@@ -91,13 +91,8 @@ class GraphSage(Importer):
 
 
 def _prefix(source: Path) -> str:
-    found = sorted(path.name.removesuffix("-G.json") for path in source.glob("*-G.json"))
-    if len(found) != 1:
-        raise SgcnError(
-            f"{source} has {len(found)} files named PREFIX-G.json, expected {_FILES}"
-            + (f": set prefix to one of {', '.join(found)}" if found else "")
-        )
-    return found[0]
+    found = (path.name.removesuffix("-G.json") for path in source.glob("*-G.json"))
+    return only(found, source, "files named PREFIX-G.json", _FILES, "prefix")
 
 
 class _Rows:

@@ -13,7 +13,7 @@ from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer, folder
 from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
-from sgcn.data.importers.rows import columns_of
+from sgcn.data.importers.rows import check_pointers, columns_of
 from sgcn.data.importers.splits import node_ids, split_of
 from sgcn.data.readers.arrays import Npz
 from sgcn.data.readers.files import existing, read_json
@@ -79,13 +79,7 @@ def csr_pointers(file: Npz) -> npt.NDArray[np.int64]:
     n = square_size(file)
     indptr: npt.NDArray[np.int64] = file.all("indptr", dtype=np.int64)
     with file.npy("indices") as array:
-        stored = array.shape[0]
-    fits = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == stored
-    if not fits or (np.diff(indptr) < 0).any():
-        raise SgcnError(
-            f"{file.path} has row pointers that do not fit, expected {n + 1} that rise from 0 to "
-            f"{stored}"
-        )
+        check_pointers(indptr, n, array.shape[0], str(file.path))
     return indptr
 
 

@@ -13,21 +13,17 @@ import numpy as np
 
 from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import finite, to_float32
-from sgcn.data.importers.base import Importer
+from sgcn.data.importers.base import Importer, text_or_none
 from sgcn.data.importers.nodelink import LINKS, WHAT, ends_of, is_directed, listed
 from sgcn.data.importers.rows import about, labels_of
 from sgcn.data.importers.splits import part_of, split_of_numbers
 from sgcn.data.readers.files import unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
-from sgcn.options import Rule, option
+from sgcn.options import option
 from sgcn.store import IDS
 
-
-def _an_attribute() -> Rule:
-    return Rule(
-        "an attribute's name, or none", lambda v: v is None or (isinstance(v, str) and v != "")
-    )
+_ATTRIBUTE = text_or_none("an attribute's name")
 
 
 @dataclass(frozen=True)
@@ -37,10 +33,10 @@ class NetworkX(Importer):
     name: ClassVar[str] = "networkx"
     summary: ClassVar[str] = "graph.json of networkx.node_link_data"
 
-    x: str = option("x", _an_attribute(), "node attribute with features: a number or a list")
-    y: str = option("y", _an_attribute(), "node attribute with a class or a 0/1 list")
-    split: str = option("split", _an_attribute(), "node attribute with train, valid or test")
-    weight: str | None = option(None, _an_attribute(), "edge attribute with weights; none: none")
+    x: str = option("x", _ATTRIBUTE, "node attribute with features: a number or a list")
+    y: str = option("y", _ATTRIBUTE, "node attribute with a class or a 0/1 list")
+    split: str = option("split", _ATTRIBUTE, "node attribute with train, valid or test")
+    weight: str | None = option(None, _ATTRIBUTE, "edge attribute with weights; none: none")
 
     def read(self, source: Path, draft: Draft) -> Graph:
         directed = is_directed(source)

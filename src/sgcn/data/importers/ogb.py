@@ -12,7 +12,7 @@ import numpy as np
 
 from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single
-from sgcn.data.importers.base import Importer, a_name, folder
+from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.rows import checked_edges, counted, labels_of
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.arrays import Npz
@@ -32,7 +32,7 @@ class Ogb(Importer):
     name: ClassVar[str] = "ogb"
     summary: ClassVar[str] = "folder of ogbn-...: raw/*.csv.gz or raw/*.npz, split/NAME/*.csv.gz"
 
-    split: str | None = option(None, a_name(), "which folder of split; none: the only one")
+    split: str | None = option(None, A_NAME, "which folder of split; none: the only one")
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
 
     def read(self, source: Path, draft: Draft) -> Graph:
@@ -61,13 +61,9 @@ class Ogb(Importer):
 
     def _split_file(self, source: Path, part: str) -> Path:
         within = source / "split"
-        found = sorted(path.name for path in within.glob("*/"))
-        name = self.split or (found[0] if len(found) == 1 else None)
-        if not name:
-            raise SgcnError(
-                f"{within} has {len(found)} folders, expected one with train, valid and test"
-                + (f": set split to one of {', '.join(found)}" if found else "")
-            )
+        found = (path.name for path in within.glob("*/"))
+        what = "one with train, valid and test"
+        name = self.split or only(found, within, "folders", what, "split")
         return _packed(source, f"split/{name}/{part}.csv")
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sgcn.chunks import chunks, progress, rows_of
 from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single, to_float32
-from sgcn.data.importers.base import Importer, a_name, folder
+from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.rows import checked_edges
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.files import existing
@@ -41,7 +41,7 @@ class Planetoid(Importer):
     name: ClassVar[str] = "planetoid"
     summary: ClassVar[str] = "folder with ind.NAME.{x,tx,allx,y,ty,ally,graph,test.index}"
 
-    dataset: str | None = option(None, a_name(), "NAME in the files' names; none: look")
+    dataset: str | None = option(None, A_NAME, "NAME in the files' names; none: look")
     validation: int = option(500, integer(), "how many nodes after the training ones validate")
 
     def read(self, source: Path, draft: Draft) -> Graph:
@@ -96,13 +96,8 @@ class Planetoid(Importer):
 
 
 def _name(source: Path) -> str:
-    found = sorted(path.name[4:-6] for path in source.glob("ind.*.graph"))
-    if len(found) != 1:
-        raise SgcnError(
-            f"{source} has {len(found)} files named ind.NAME.graph, expected {_FILES}"
-            + (f": set dataset to one of {', '.join(found)}" if found else "")
-        )
-    return found[0]
+    found = (path.name[4:-6] for path in source.glob("ind.*.graph"))
+    return only(found, source, "files named ind.NAME.graph", _FILES, "dataset")
 
 
 def _test_index(path: Path) -> npt.NDArray[np.int64]:

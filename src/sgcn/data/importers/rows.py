@@ -89,6 +89,16 @@ def check_rows(rows: int, n: int, place: str) -> None:
         raise SgcnError(f"{place} has {rows} rows, expected {n}, one for each node")
 
 
+def check_pointers(indptr: Any, rows: int, stored: int, place: str, hint: str = "") -> None:
+    """Row pointers of a CSR matrix with ``rows`` rows and ``stored`` entries."""
+    fits = rows > 0 and len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == stored
+    if not fits or (np.diff(indptr) < 0).any():
+        raise SgcnError(
+            f"{place} has row pointers that do not fit, expected {rows + 1} that rise from 0 to "
+            f"{stored}{hint}"
+        )
+
+
 def columns_of(parts: Iterable[Any], stored: int, n: int, place: str) -> npt.NDArray[np.int32]:
     """The ``stored`` columns of a CSR matrix that come in parts, each one of ``n`` nodes."""
     indices = np.empty(stored, np.int32)
@@ -113,21 +123,24 @@ def labels_of(values: Any, n: int, place: str) -> npt.NDArray[Any]:
             "for each node"
         )
     check_rows(len(values), n, place)
-    sets = values.ndim == 2
-    if sets:
-        bad = (values != 0) & (values != 1)
-    else:
-        if values.dtype.kind == "f":
-            values = np.where(np.isnan(values), -1, values)
-        bad = (values < -1) | (values >= 2**31) | (values != np.floor(values))
-    if bad.any():
-        node = int(np.argwhere(bad)[0, 0])
-        raise SgcnError(
-            f"{place} gives node {node} the label {values[bad][0]}, expected "
-            f"{'0 or 1' if sets else 'a class from 0 on, or -1 for none'}"
-        )
-    y: npt.NDArray[Any] = values.astype(np.uint8 if sets else np.int64)
+    if values.ndim == 1 and values.dtype.kind == "f":
+        values = np.where(np.isnan(values), -1, values)
+    check_labels(values, range(n), place, least=-1)
+    y: npt.NDArray[Any] = values.astype(np.uint8 if values.ndim == 2 else np.int64)
     return y
+
+
+def check_labels(values: Any, nodes: Any, place: str, least: int = 0) -> None:
+    """Classes from ``least`` on, or rows of 0 and 1, of ``nodes``; the first that is none is
+    named."""
+    if values.ndim == 2:
+        bad, wanted = (values != 0) & (values != 1), "0 or 1"
+    else:
+        bad = ~((values >= least) & (values < 2**31) & (values == np.floor(values)))
+        wanted = "a class from 0 on" + ", or -1 for none" * (least < 0)
+    if bad.any():
+        node, label = nodes[int(np.argwhere(bad)[0, 0])], values[bad][0]
+        raise SgcnError(f"{place} gives node {node} the label {label}, expected {wanted}")
 
 
 def labels_file(path: Path, n: int) -> npt.NDArray[Any]:
