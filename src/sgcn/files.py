@@ -62,14 +62,14 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     missing = [parent for parent in path.absolute().parents if not parent.exists()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        room = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
-            yield room / path.name
+            yield folder / path.name
             if path.exists():
-                os.replace(path, room / f"{path.name}.old")
-            os.replace(room / path.name, path)
+                os.replace(path, folder / f"{path.name}.old")
+            os.replace(folder / path.name, path)
         finally:
-            shutil.rmtree(room, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
     except BaseException as error:
         with suppress(OSError):  # someone else may have put something there meanwhile
             for parent in missing:

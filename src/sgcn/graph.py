@@ -277,7 +277,7 @@ class Graph:
     def with_unit_rows(self) -> Graph:
         """The same graph with feature rows of Euclidean length 1; rows of zeros stay zero.
 
-        Else long bags of words move the weights, and all history tables, more than short ones.
+        Otherwise long bags of words change the weights, and all histories, more than short ones.
         """
         if self.x is None:
             raise SgcnError("the graph has no features (x), expected one row for each node")

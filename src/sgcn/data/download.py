@@ -1,7 +1,8 @@
-"""Published files, fetched: begun again where a connection broke, and whole or not there at all.
+"""Published files, fetched: begun again where a connection broke, and complete or not there at all.
 
-A file grows as ``NAME.part`` and gets its name when it is whole. What it came from is kept beside,
-in ``NAME.part.json``, so that no file is ever put together from two.
+A file grows as ``NAME.part`` and gets its name when it is complete. What it came from is kept in
+``NAME.part.json``, so that no file is ever put together from two. (`pooch` begins broken downloads
+anew, which for gigabytes is no help, and has no mirrors.)
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _server(url: str) -> tuple[str, int]:
 
 
 def _reachable(servers: set[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Those that take a connection. Looking up a name knows no timeout: a thread can be left."""
+    """Those that take a connection. Looking up a name has no timeout: a thread can be left."""
     found = set()
 
     def knock(server: tuple[str, int]) -> None:
@@ -143,7 +144,7 @@ def _resume(url: str, part: Path) -> None:
             reason = f"HTTP {error.code}"
             if error.code == 416 and before:
                 if (error.headers.get("Content-Range") or "").endswith(f"/{before}"):
-                    return  # it was whole, only without its name
+                    return  # it was complete, only without its name
                 _forget(part)
             elif error.code < 500:
                 raise _FetchError(reason) from None
@@ -158,7 +159,7 @@ def _resume(url: str, part: Path) -> None:
 
 
 def _receive(url: str, part: Path) -> bool:
-    """One request: what is missing, or everything where the server knows no parts."""
+    """One request: what is missing, or everything where the server has no ranges."""
     from sgcn import __version__
 
     start = _begun(url, part)

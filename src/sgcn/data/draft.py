@@ -72,11 +72,11 @@ class Draft(Writer):
     def _bare(self, spool: _Spool, n: int, directed: bool) -> tuple[Any, ...]:
         """Sorted rows of edges without weights."""
         if directed or _balanced(spool, n):
-            made = _placed(self.folder, spool.read, n, both=False)
+            made = _sorted_rows(self.folder, spool.read, n, both=False)
             if directed or csr.is_symmetric(*made):
                 return made
             del made
-        return _placed(self.folder, spool.read, n, both=True)
+        return _sorted_rows(self.folder, spool.read, n, both=True)
 
     def csr(self, indptr: Any, indices: Any, *, directed: bool = False) -> Graph:
         """The topology of CSR arrays, which are put in order where they are.
@@ -155,7 +155,7 @@ class _Spool:
 def _balanced(spool: _Spool, n: int) -> bool:
     """Whether as many edges go out of each node as go in.
 
-    Both directions are then probably listed: as they are they need half the room.
+    Both directions are then probably listed: as they are they need half the memory.
     """
     into, out = np.zeros((2, n), np.int64)
     for rows, cols, _ in spool.read():
@@ -164,7 +164,7 @@ def _balanced(spool: _Spool, n: int) -> bool:
     return np.array_equal(into, out)
 
 
-def _placed(folder: Path, edges: Parts, n: int, *, both: bool) -> tuple[Any, ...]:
+def _sorted_rows(folder: Path, edges: Parts, n: int, *, both: bool) -> tuple[Any, ...]:
     """Sorted rows of ``edges``, without loops and duplicates."""
     indptr = _row_starts(edges, n, both)
     indices, cursor = _scratch(folder, np.int32, indptr[-1]), indptr[:-1].copy()
@@ -177,7 +177,7 @@ def _placed(folder: Path, edges: Parts, n: int, *, both: bool) -> tuple[Any, ...
 
 def _summed(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
     """The same with weights, those of a duplicate added up."""
-    indptr, indices, values = _laid(folder, edges, n)
+    indptr, indices, values = _rows_as_they_come(folder, edges, n)
     kept = csr.sort_weighted_rows(indptr, indices, values)
     csr.compact_rows(indptr, values, kept)
     indptr = csr.compact_rows(indptr, indices, kept)
@@ -186,14 +186,14 @@ def _summed(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
 
 def _both_ways(folder: Path, rows: tuple[Any, ...], n: int) -> tuple[Any, ...]:
     """Sorted rows and those of the other direction together."""
-    back = _laid(folder, partial(entries, *rows), n)  # column and row, in order again
-    room = 2 * rows[0][-1]
-    indices, values = (_scratch(folder, kind, room) for kind in (np.int32, np.float32))
+    back = _rows_as_they_come(folder, partial(entries, *rows), n)  # column and row, in order again
+    most = 2 * rows[0][-1]
+    indices, values = (_scratch(folder, kind, most) for kind in (np.int32, np.float32))
     indptr = csr.merge_rows(rows, back, indices, values)
     return indptr, indices[: indptr[-1]], values[: indptr[-1]]
 
 
-def _laid(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
+def _rows_as_they_come(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
     """Rows of weighted edges in the order in which they come."""
     indptr = _row_starts(edges, n, both=False)
     indices, values = (_scratch(folder, kind, indptr[-1]) for kind in (np.int32, np.float32))
@@ -214,7 +214,7 @@ def _row_starts(edges: Parts, n: int, both: bool) -> npt.NDArray[np.int64]:
 def _scratch(folder: Path, dtype: Any, length: int) -> npt.NDArray[Any]:
     """Zeros in a file without a name, whose memory the system can take back.
 
-    They are written, not only promised: a full disk is then an error and no signal.
+    They are written, not only reserved: a full disk is then an error and no signal.
     """
     size = int(length) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(dir=folder) as file:

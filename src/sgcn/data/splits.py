@@ -72,20 +72,20 @@ def split_from_files(graph: Graph, files: Sequence[Path]) -> Split:
     labelled = _labelled(graph)
     split = np.full(len(graph), -1, np.int8)
     for part, path in enumerate(files):
-        ids, places = _read_ids(path)
-        _check_ids(path, ids, places, len(graph))
+        ids, lines = _read_ids(path)
+        _check_ids(path, ids, lines, len(graph))
         known = split[ids] >= 0
         if known.any():
             k = int(np.argmax(known))
             raise SgcnError(
-                f"{path} has node {ids[k]} ({_place(path, places[k])}), which is in "
+                f"{path} has node {ids[k]} ({_where(path, lines[k])}), which is in "
                 f"{files[split[ids[k]]]} too, expected every node in one file"
             )
         bare = ~labelled[ids]
         if bare.any():
             k = int(np.argmax(bare))
             raise SgcnError(
-                f"{path} has node {ids[k]} ({_place(path, places[k])}), which has no label, "
+                f"{path} has node {ids[k]} ({_where(path, lines[k])}), which has no label, "
                 "expected labelled nodes"
             )
         split[ids] = part
@@ -171,24 +171,24 @@ def _read_ids(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
             f"{path} cannot be read, expected one node id a line, or a .npy file ({error})"
         ) from None
     texts = [line.strip() for line in lines]
-    places = [k for k, text in enumerate(texts) if text]
-    for k in places:
+    kept = [k for k, text in enumerate(texts) if text]
+    for k in kept:
         if not (texts[k].isascii() and texts[k].isdecimal() and len(texts[k]) <= _DIGITS):
             raise SgcnError(
                 f"{path} has {texts[k][:40]!r} in line {k + 1}, expected one whole node id from 0 "
                 "on in each line"
             )
-    return np.array([int(texts[k]) for k in places], np.int64), np.array(places, np.int64) + 1
+    return np.array([int(texts[k]) for k in kept], np.int64), np.array(kept, np.int64) + 1
 
 
-def _check_ids(path: Path, ids: Any, places: Any, n: int) -> None:
+def _check_ids(path: Path, ids: Any, lines: Any, n: int) -> None:
     if len(ids) == 0:
         raise SgcnError(f"{path} holds no node id, expected at least one")
     outside = (ids < 0) | (ids >= n)
     if outside.any():
         k = int(np.argmax(outside))
         raise SgcnError(
-            f"{path} has node {ids[k]} ({_place(path, places[k])}), expected ids from 0 to {n - 1}"
+            f"{path} has node {ids[k]} ({_where(path, lines[k])}), expected ids from 0 to {n - 1}"
         )
     _, first = np.unique(ids, return_index=True)
     if len(first) < len(ids):
@@ -196,10 +196,10 @@ def _check_ids(path: Path, ids: Any, places: Any, n: int) -> None:
         again[first] = False
         k = int(np.argmax(again))
         raise SgcnError(
-            f"{path} has node {ids[k]} twice ({_place(path, places[k])} is the second), expected "
+            f"{path} has node {ids[k]} twice ({_where(path, lines[k])} is the second), expected "
             "every node once"
         )
 
 
-def _place(path: Path, place: int) -> str:
-    return f"entry {place}" if path.suffix == ".npy" else f"line {place}"
+def _where(path: Path, line: int) -> str:
+    return f"entry {line}" if path.suffix == ".npy" else f"line {line}"

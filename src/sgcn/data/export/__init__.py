@@ -42,8 +42,8 @@ def check_target(format: str, out: Path) -> Format:
 
 
 def export(format: str, graph: Graph, out: str | Path) -> None:
-    """Write ``graph`` to ``out``, a file or directory that appears whole or not at all."""
+    """Write ``graph`` to ``out``, a file or directory that appears complete or not at all."""
     out = Path(out)
     chosen = check_target(format, out)
-    with appearing(out) as place:
-        chosen.write(graph, place)
+    with appearing(out) as temporary:
+        chosen.write(graph, temporary)

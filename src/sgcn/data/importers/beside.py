@@ -78,19 +78,19 @@ class Ids:
             numbers = ids if self.names is None else self.names.number_ints(ids)
             yield [*numbers.T, *values.T]
 
-    def called(self, place: str) -> list[Any]:
+    def called(self, where: str) -> list[Any]:
         """What the files call node 0, 1, 2, ..."""
-        return self._names.texts(place) if self.kind == "text" else self._names.ints().tolist()
+        return self._names.texts(where) if self.kind == "text" else self._names.ints().tolist()
 
 
-def _integers(values: Any, place: str) -> Any:
+def _integers(values: Any, where: str) -> Any:
     """Ids that may have been read as reals."""
     if values.dtype.kind in "iu":
         return values
     bad = ~(np.abs(values) < _EXACT) | (values != np.floor(values))
     if bad.any():
         raise SgcnError(
-            f"{place} has the id {values[bad][0]:g}, expected whole numbers: set ids=text "
+            f"{where} has the id {values[bad][0]:g}, expected whole numbers: set ids=text "
             "for names"
         )
     return values.astype(np.int64)
@@ -179,7 +179,7 @@ class Beside(Importer):
     def _key(self, table: Table) -> int:
         return table.index_of(0 if self.id_column is None else self.id_column)
 
-    def _place(self, table: Table, n: int, ids: Ids) -> tuple[Any, list[int]]:
+    def _rows_and_columns(self, table: Table, n: int, ids: Ids) -> tuple[Any, list[int]]:
         """Which nodes the rows are of, and the columns beside the ids."""
         rows = self.rows_of(table, ids)
         columns = list(range(table.width))
@@ -197,43 +197,43 @@ class Beside(Importer):
         return rows, columns
 
     def _features(self, draft: Draft, table: Table, n: int, ids: Ids) -> None:
-        rows, columns = self._place(table, n, ids)
-        place, shape = str(table.path), (n, len(columns))
-        parts = counted(single((part for (part,) in table.numbers(columns)), place), n, place)
+        rows, columns = self._rows_and_columns(table, n, ids)
+        where, shape = str(table.path), (n, len(columns))
+        parts = counted(single((part for (part,) in table.numbers(columns)), where), n, where)
         if not isinstance(rows, slice):  # any row may be the first
             parts = iter((_gathered(parts, rows, shape),))
         draft.stream("x", shape, np.float32, parts)
 
     def _labels(self, table: Table, n: int, ids: Ids) -> npt.NDArray[Any]:
-        rows, columns = self._place(table, n, ids)
-        place = str(table.path)
+        rows, columns = self._rows_and_columns(table, n, ids)
+        where = str(table.path)
         values = np.concatenate([part for (part,) in table.numbers(columns)])
         if isinstance(rows, slice) or len(columns) > 1:
-            return labels_of(_placed(values, rows, n, place), n, place)
+            return labels_of(_by_node(values, rows, n, where), n, where)
         classes = np.full(n, -1.0)  # who is not in the table has none
         classes[rows] = values[:, 0]
-        return labels_of(classes, n, place)
+        return labels_of(classes, n, where)
 
     def _split(self, table: Table, n: int, ids: Ids) -> npt.NDArray[np.int8]:
-        rows, columns = self._place(table, n, ids)
-        place = str(table.path)
+        rows, columns = self._rows_and_columns(table, n, ids)
+        where = str(table.path)
         if len(columns) != 1:
-            raise SgcnError(f"{place} has {len(columns)} columns, expected 1: the part of a node")
+            raise SgcnError(f"{where} has {len(columns)} columns, expected 1: the part of a node")
         words = Names()
         found = np.concatenate([words.number(part)[:, 0] for part in table.fields(columns)])
-        parts = np.array([part_of(word, place) for word in words.texts(place)])[found]
+        parts = np.array([part_of(word, where) for word in words.texts(where)])[found]
         if isinstance(rows, slice):
-            return split_of_numbers(n, parts, place)
-        placed = np.full(n, -1)  # who is not in the table is in no part
-        placed[rows] = parts
-        return split_of_numbers(n, placed, place)
+            return split_of_numbers(n, parts, where)
+        split = np.full(n, -1)  # who is not in the table is in no part
+        split[rows] = parts
+        return split_of_numbers(n, split, where)
 
 
-def _placed(values: Any, rows: Any, n: int, place: str) -> Any:
-    check_rows(len(values), n, place)
-    placed = np.empty_like(values)
-    placed[rows] = values
-    return placed
+def _by_node(values: Any, rows: Any, n: int, where: str) -> Any:
+    check_rows(len(values), n, where)
+    ordered = np.empty_like(values)
+    ordered[rows] = values
+    return ordered
 
 
 def _gathered(parts: Iterator[Any], rows: Any, shape: tuple[int, int]) -> Any:

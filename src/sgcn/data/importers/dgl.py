@@ -66,9 +66,9 @@ class Dgl(Importer):
         n = len(graph)
         what = "feature, label and node_types (reddit_data.npz)"
         with Npz(data_path, what, self.limit) as file:
-            place = f"feature in {data_path}"
+            where = f"feature in {data_path}"
             with file.npy("feature", "iuf", 2) as x:
-                write_parts(draft, x.shape, x.parts(), n, place)
+                write_parts(draft, x.shape, x.parts(), n, where)
             draft.write("y", labels_of(file.all("label", "iuf"), n, f"label in {data_path}"))
             types = file.all("node_types")
         check_rows(len(types), n, f"node_types in {data_path}")

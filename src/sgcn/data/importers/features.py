@@ -39,23 +39,23 @@ def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
         draft.stream("x", shape, np.float32, rows)
 
 
-def write_features(draft: Draft, values: Any, n: int, place: str) -> None:
+def write_features(draft: Draft, values: Any, n: int, where: str) -> None:
     """Features of an array: a row a node, numbers."""
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         raise SgcnError(
-            f"{place} holds {values.dtype} of shape {tuple(values.shape)}, expected features: "
+            f"{where} holds {values.dtype} of shape {tuple(values.shape)}, expected features: "
             "2 dimensions of numbers"
         )
     parts = (values[part] for part in chunks(n, values.shape[1]))
-    write_parts(draft, tuple(values.shape), parts, n, place)
+    write_parts(draft, tuple(values.shape), parts, n, where)
 
 
 def write_parts(
-    draft: Draft, shape: tuple[int, ...], parts: Iterable[Any], n: int, place: str
+    draft: Draft, shape: tuple[int, ...], parts: Iterable[Any], n: int, where: str
 ) -> None:
     """Features whose rows come in parts."""
-    check_rows(shape[0], n, place)
-    draft.stream("x", shape, np.float32, single(parts, place))
+    check_rows(shape[0], n, where)
+    draft.stream("x", shape, np.float32, single(parts, where))
 
 
 def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
@@ -82,6 +82,6 @@ def _write_sparse(draft: Draft, file: Npz, n: int) -> None:
         kind = np.int32 if max(width, stored) < 2**31 else np.int64  # scipy wants one for both
         draft.write("x_indptr", indptr.astype(kind))
         draft.stream("x_indices", (stored,), kind, within(columns.parts(), width, str(file.path)))
-        place = f"{file.path}, counted by entries,"
-        draft.stream("x_data", (stored,), np.float32, single(values.parts(), place))
+        where = f"{file.path}, counted by entries,"
+        draft.stream("x_data", (stored,), np.float32, single(values.parts(), where))
     draft.header["x_shape"] = [n, width]

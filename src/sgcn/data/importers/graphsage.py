@@ -39,7 +39,7 @@ class GraphSage(Importer):
 
     prefix: str | None = option(None, A_NAME, "what the files' names begin with; none: look")
     links: str = option("auto", one_of("auto", "index", "id"),
-                        "ends of links: places in the list of nodes, or ids")  # fmt: skip
+                        "ends of links: indices into the list of nodes, or ids")  # fmt: skip
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
     standardise: bool = option(True, flag(), "features to mean 0, variance 1 of training rows")
 
@@ -70,24 +70,24 @@ class GraphSage(Importer):
     def _mapping(self, path: Path, nodes: _Nodes, row_of: _Rows) -> Mapping:
         """How the ends of links are read.
 
-        Text is an id. A number is a place in the list of nodes where ids are text. Where both are
-        numbers, and not the same ones, only one reading may fit all links.
+        Text is an id. A number is an index into the list of nodes where ids are text. Where both
+        are numbers, and not the same ones, only one reading may fit all links.
         """
-        by_place = _by_place(path, nodes.rows)
+        by_index = _by_index(path, nodes.rows)
         by_id = _by_id(path, row_of)
         if self.links != "auto":
-            return by_place if self.links == "index" else by_id
+            return by_index if self.links == "index" else by_id
         if not nodes.numbers:
-            return lambda ends: by_id(ends) if isinstance(ends[0], str) else by_place(ends)
+            return lambda ends: by_id(ends) if isinstance(ends[0], str) else by_index(ends)
         if nodes.in_order:
-            return by_place
-        fits = [_fits(path, mapping) for mapping in (by_place, by_id)]
+            return by_index
+        fits = [_fits(path, mapping) for mapping in (by_index, by_id)]
         if all(fits):
             raise SgcnError(
-                f"{path} has links that may be ids or places in the list of nodes, expected only "
-                "one to fit: set links=id or links=index"
+                f"{path} has links that may be ids or indices into the list of nodes, expected "
+                "only one to fit: set links=id or links=index"
             )
-        return by_place if fits[0] else by_id
+        return by_index if fits[0] else by_id
 
 
 def _prefix(source: Path) -> str:
@@ -201,18 +201,18 @@ def _links(path: Path) -> Iterator[tuple[list[Any], list[Any]]]:
             yield ends_of(links, path)
 
 
-def _by_place(path: Path, rows: Ints) -> Mapping:
+def _by_index(path: Path, rows: Ints) -> Mapping:
     def mapping(ends: list[Any]) -> Ints:
-        places = whole_numbers(ends)
-        if places is None:
-            raise SgcnError(f"{path} has a link end that is no whole number, expected a place")
-        bad = (places < 0) | (places >= len(rows))
+        indices = whole_numbers(ends)
+        if indices is None:
+            raise SgcnError(f"{path} has a link end that is no whole number, expected an index")
+        bad = (indices < 0) | (indices >= len(rows))
         if bad.any():
             raise SgcnError(
-                f"{path} links to {places[bad.argmax()]}, expected a place in the list of nodes, "
-                f"from 0 to {len(rows) - 1}"
+                f"{path} links to {indices[bad.argmax()]}, expected an index into the list of "
+                f"nodes, from 0 to {len(rows) - 1}"
             )
-        chosen: Ints = rows[places]
+        chosen: Ints = rows[indices]
         return chosen
 
     return mapping

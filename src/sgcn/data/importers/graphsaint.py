@@ -61,9 +61,9 @@ def _split(path: Path, n: int) -> npt.NDArray[np.int8]:
     for key, word in _ROLES.items():
         if not isinstance(roles.get(key), list):
             raise SgcnError(f"{path} has no list {key!r}, expected {word} nodes")
-    places = {key: f"{key} in {path}" for key in _ROLES}
-    return split_of(n, [node_ids(roles[key], place) for key, place in places.items()],
-                    places.values())  # fmt: skip
+    sources = {key: f"{key} in {path}" for key in _ROLES}
+    return split_of(n, [node_ids(roles[key], where) for key, where in sources.items()],
+                    sources.values())  # fmt: skip
 
 
 def square_size(file: Npz) -> int:

@@ -41,20 +41,20 @@ class Ogb(Importer):
         layout = _Arrays(source, self.limit) if binary else _Tables(source, self.limit)
         paths = [self._split_file(source, part) for part in ("train", "valid", "test")]
         n = layout.nodes()
-        with layout.labels() as (width, parts, place):
+        with layout.labels() as (width, parts, where):
             one = width == 1
             draft.stream(
                 "y",
                 (n,) if one else (n, width),
                 np.int64 if one else np.uint8,
-                _labels(counted(parts, n, place), place),
+                _labels(counted(parts, n, where), where),
             )
         # Only now is n believed: there is a label for each node.
         ids = [_column(path, f"a node id in each line ({path.name})", self.limit) for path in paths]
         draft.write("split", split_of(n, ids, map(str, paths)))
-        with layout.features() as (width, parts, place):
+        with layout.features() as (width, parts, where):
             if width:
-                rows = single(counted(parts, n, place), place)
+                rows = single(counted(parts, n, where), where)
                 draft.stream("x", (n, width), np.float32, rows)
         edges = checked_edges(layout.edges(), n, str(layout.edge_file))
         return draft.edges(edges, n, directed=self.directed)
@@ -67,7 +67,7 @@ class Ogb(Importer):
         return _packed(source, f"split/{name}/{part}.csv")
 
 
-#: Columns (0 where there is no such file), rows in parts, and what to call the place.
+#: Columns (0 where there is no such file), rows in parts, and what to call their source.
 Rows = Iterator[tuple[int, Iterable[Any], str]]
 
 
@@ -180,10 +180,10 @@ def _single(numbers: Any, least: int, path: Path) -> int:
     return int(numbers[0])
 
 
-def _labels(parts: Iterable[Any], place: str) -> Iterator[Any]:
+def _labels(parts: Iterable[Any], where: str) -> Iterator[Any]:
     """Classes (-1 for nan) or 0/1 rows; rows are counted from the part's first in messages."""
     before = 0
     for part in parts:
-        where = f"{place}, counted from row {before} on," if before else place
-        yield labels_of(part, len(part), where)
+        rows = f", counted from row {before} on," if before else ""
+        yield labels_of(part, len(part), f"{where}{rows}")
         before += len(part)

@@ -86,8 +86,8 @@ class Planetoid(Importer):
             raise SgcnError(f"{path['tx']} has {tx.shape[1]} columns, expected as many as allx")
 
         train, last = np.arange(len(y)), len(y) + self.validation
-        places = [str(path[part]) for part in ("y", "allx", "test.index")]
-        draft.write("split", split_of(n, (train, np.arange(len(y), last), test), places))
+        sources = [str(path[part]) for part in ("y", "allx", "test.index")]
+        draft.write("split", split_of(n, (train, np.arange(len(y), last), test), sources))
         labels = np.full(n, -1, np.int64)
         labels[:first], labels[test] = ally, ty
         draft.write("y", labels)
@@ -142,7 +142,7 @@ class _Sparse:
     def rows(self, ids: Any) -> Any:
         """Some rows as a matrix, sorted and with no entry twice; that of -1 is empty."""
         lengths = self.lengths(ids)
-        chosen = _places(self.pointers[ids], lengths)
+        chosen = _entries_of(self.pointers[ids], lengths)
         parts = (
             to_float32(self.values[chosen]),
             self.columns[chosen].astype(np.int32),
@@ -279,7 +279,7 @@ def _edges(path: Path, lists: Lists) -> Iterator[tuple[Any, Any]]:
     if edges > path.stat().st_size:
         raise SgcnError(f"{path} has {edges} edges, more than its bytes, expected {_GRAPH}")
     for part in _even(lists.lengths):
-        chosen = _places(lists.starts[part], lists.lengths[part])
+        chosen = _entries_of(lists.starts[part], lists.lengths[part])
         yield lists.values[chosen], np.repeat(lists.nodes[part], lists.lengths[part])
 
 
@@ -289,8 +289,8 @@ def _even(lengths: Any) -> Iterator[slice]:
     return (slice(*ends) for ends in pairwise((0, *cuts.tolist(), len(lengths))))
 
 
-def _places(starts: Any, lengths: Any) -> Any:
-    """Where the entries of rows are, row after row."""
+def _entries_of(starts: Any, lengths: Any) -> Any:
+    """The indices of the entries of rows, row after row."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)

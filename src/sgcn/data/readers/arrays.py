@@ -49,7 +49,7 @@ class Npy:
                 f"{path} holds {self.dtype} of shape {self.shape}, expected {what}: "
                 f"{ndim} dimension{'s' * (ndim > 1)} of {_words(kinds)}"
             )
-        if size is not None:  # before anything is allocated for what the header promises
+        if size is not None:  # before anything is allocated for what the header says
             with unreadable(path, what):
                 start = file.tell()
             row = self.dtype.itemsize * math.prod(self.shape[1:])
@@ -82,10 +82,10 @@ class Npy:
                 step(rows)
 
     def all(self, dtype: Any = None) -> Any:
-        """The whole array, as ``dtype``."""
+        """All rows as one array of ``dtype``."""
         array = np.empty(0, dtype or self.dtype)
         for start, part in self.numbered():
-            if start == 0:  # not before the first rows are there: the header may promise anything
+            if start == 0:  # not before the first rows are there: the header may say anything
                 with unreadable(self.path, self.what):
                     array = np.empty(self.shape, dtype or self.dtype)
             array[start : start + len(part)] = part

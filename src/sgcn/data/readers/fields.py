@@ -115,14 +115,14 @@ class Names:
         if used + size > len(self._pool):
             self._pool = np.resize(self._pool, 2 * (used + size))
 
-    def texts(self, place: str) -> list[str]:
+    def texts(self, where: str) -> list[str]:
         """The names in order."""
         ends = self._offsets[: self.count + 1].tolist()
         data = self._pool[: ends[-1]].tobytes()
         try:
             return [data[a:b].decode() for a, b in pairwise(ends)]
         except UnicodeDecodeError:
-            raise SgcnError(f"{place} has names that are not UTF-8, expected text") from None
+            raise SgcnError(f"{where} has names that are not UTF-8, expected text") from None
 
     def ints(self) -> npt.NDArray[np.int64]:
         """The whole numbers in order."""

@@ -1,4 +1,7 @@
-"""JSON of any length in bounded memory: an object's members, and long lists a piece at a time."""
+"""JSON of any length in bounded memory: an object's members, and long lists a piece at a time.
+
+`ijson` is about as fast, but refuses NaN and Infinity, which Python's `json` and so NetworkX write.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ class JsonText:
             self._expect(b",")
 
     def value(self) -> Any:
-        """The value at the cursor, whole."""
+        """The complete value at the cursor."""
         start = self._peek()
         if start == b'"':
             return self._parsed(self._match(_STRING))

@@ -339,8 +339,8 @@ class Parquet(Table):
                 data.append(np.frombuffer(content or b"", np.uint8))
                 offsets.append(ends + before)
                 before += len(data[-1])
-        places = np.stack(offsets, 1)
-        return Fields(np.concatenate(data), places[:-1], places[1:])
+        cuts = np.stack(offsets, 1)
+        return Fields(np.concatenate(data), cuts[:-1], cuts[1:])
 
     def _batches(self, chosen: Sequence[int]) -> Iterator[dict[int, Any]]:
         """The chosen columns by their numbers."""
