@@ -83,20 +83,14 @@ class Npy:
 
     def all(self, dtype: Any = None) -> Any:
         """All rows as one array of ``dtype``."""
-        array = np.empty(0, dtype or self.dtype)
-        for start, part in self.numbered():
+        array, start = np.empty(0, dtype or self.dtype), 0
+        for part in self.parts():
             if start == 0:  # not before the first rows are there: the header may say anything
                 with unreadable(self.path, self.what):
                     array = np.empty(self.shape, dtype or self.dtype)
             array[start : start + len(part)] = part
-        return array.reshape(self.shape)
-
-    def numbered(self) -> Iterator[tuple[int, Any]]:
-        """`parts`, each with the number of its first row."""
-        start = 0
-        for part in self.parts():
-            yield start, part
             start += len(part)
+        return array.reshape(self.shape)
 
 
 def _words(kinds: str) -> str:
