@@ -13,7 +13,6 @@ import json
 import os
 import socket
 import stat
-import sys
 import time
 import urllib.error
 import urllib.parse
@@ -25,6 +24,7 @@ from pathlib import Path, PurePosixPath
 from threading import Thread
 from typing import Any
 
+from sgcn.chunks import progress
 from sgcn.data.published import PUBLISHED, Published, Source
 from sgcn.data.readers.files import LIMIT, check_size, unreadable
 from sgcn.errors import SgcnError
@@ -160,10 +160,8 @@ def _resume(url: str, part: Path) -> None:
 
 def _receive(url: str, part: Path) -> bool:
     """One request: what is missing, or everything where the server has no ranges."""
-    from sgcn import __version__
-
     start = _begun(url, part)
-    headers = {"User-Agent": f"sgcn/{__version__}", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": "sgcn", "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
         if mark := _origin(part).get("mark"):
@@ -190,13 +188,8 @@ def _receive(url: str, part: Path) -> bool:
 
 def _pour(response: Any, part: Path, start: int, total: int | None) -> bool:
     """Write what comes; whether it is all."""
-    from tqdm import tqdm
-
-    bar = tqdm(
-        desc=part.stem, initial=start, total=total, unit="B", unit_scale=True, leave=False,
-        disable=not sys.stderr.isatty(),
-    )  # fmt: skip
-    with bar:
+    with progress(part.stem, "B", total) as step:
+        step(start)
         while data := response.read(_BLOCK):
             if start == 0 and data.lstrip()[:20].lower().startswith(_PAGE):
                 _forget(part)
@@ -204,7 +197,7 @@ def _pour(response: Any, part: Path, start: int, total: int | None) -> bool:
             with _writing(part), part.open("ab" if start else "wb") as file:
                 file.write(data)
             start += len(data)
-            bar.update(len(data))
+            step(len(data))
     return start == total if total is not None else start > 0
 
 
