@@ -9,7 +9,6 @@ import ctypes
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +25,25 @@ from sgcn.store import Writer
 Parts = Callable[[], Iterator[tuple[Any, ...]]]
 
 
-def entries(indptr: Any, indices: Any, *values: Any) -> Iterator[tuple[Any, ...]]:
-    """CSR arrays as (column, row, value) in parts: an edge goes from the node that is read."""
-    for part in chunks(len(indices)):
-        first = int(np.searchsorted(indptr, part.start, "right")) - 1
-        last = int(np.searchsorted(indptr, part.stop, "left"))
-        lengths = np.diff(np.clip(indptr[first : last + 1], part.start, part.stop))
-        rows = np.repeat(np.arange(first, last, dtype=np.int32), lengths)
-        yield indices[part], rows, *(array[part] for array in values)
+def entries(indptr: Any, parts: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The entries of a CSR matrix, some (columns, values) at a time, as (columns, rows, values).
+
+    An edge goes from the node that is read.
+    """
+    start = 0
+    for columns, *values in parts:
+        stop = start + len(columns)
+        first = int(np.searchsorted(indptr, start, "right")) - 1
+        last = int(np.searchsorted(indptr, stop, "left"))
+        lengths = np.diff(np.clip(indptr[first : last + 1], start, stop))
+        yield columns, np.repeat(np.arange(first, last, dtype=np.int32), lengths), *values
+        start = stop
 
 
 class Draft(Writer):
     """``with Draft.new(path) as draft:`` write the rows of nodes, make the edges, then `finish`.
 
-    ``x``, ``y`` and ``split`` are rows in the order of nodes; edges come from `edges` or `csr`.
+    ``x``, ``y`` and ``split`` are rows in the order of nodes; edges come from `edges`.
     """
 
     def edges(
@@ -77,21 +81,6 @@ class Draft(Writer):
                 return made
             del made
         return _sorted_rows(self.folder, spool.read, n, both=True)
-
-    def csr(self, indptr: Any, indices: Any, *, directed: bool = False) -> Graph:
-        """The topology of CSR arrays, which are put in order where they are.
-
-        Only those of an undirected graph with edges in one direction are written a second time.
-        """
-        if not csr.rows_are_sorted(indptr, indices):
-            indptr = csr.compact_rows(indptr, indices, csr.sort_many_rows(indptr, indices))
-            indices = indices[: indptr[-1]]
-        if csr.count_self_loops(indptr, indices):
-            indptr = csr.drop_self_loops(indptr, indices, indices)
-            indices = indices[: indptr[-1]]
-        if directed or csr.is_symmetric(indptr, indices):
-            return Graph(indptr, indices, directed=directed)
-        return self.edges(entries(indptr, indices), len(indptr) - 1)
 
     def finish(self, graph: Graph) -> None:
         """Add the topology and P of ``graph``, if the rows are of its nodes."""
@@ -186,7 +175,13 @@ def _summed(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
 
 def _both_ways(folder: Path, rows: tuple[Any, ...], n: int) -> tuple[Any, ...]:
     """Sorted rows and those of the other direction together."""
-    back = _rows_as_they_come(folder, partial(entries, *rows), n)  # column and row, in order again
+    indptr, *arrays = rows
+
+    def parts() -> Iterator[tuple[Any, ...]]:
+        return (tuple(array[part] for array in arrays) for part in chunks(len(arrays[0])))
+
+    # Column and row change places, in order again.
+    back = _rows_as_they_come(folder, lambda: entries(indptr, parts()), n)
     most = 2 * rows[0][-1]
     indices, values = (_scratch(folder, kind, most) for kind in (np.int32, np.float32))
     indptr = csr.merge_rows(rows, back, indices, values)

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.chunks import chunks
-from sgcn.data.draft import Draft
+from sgcn.data.draft import Draft, entries
 from sgcn.data.importers.base import Importer, folder
 from sgcn.data.importers.features import write_features, write_features_file, write_parts
-from sgcn.data.importers.rows import check_pointers, check_rows, columns_of, labels_file, labels_of
+from sgcn.data.importers.graphsaint import csr_edges
+from sgcn.data.importers.rows import check_pointers, check_rows, labels_file, labels_of, within
 from sgcn.data.importers.scipy import matrix_graph
 from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.arrays import Npz, npy
@@ -57,7 +60,9 @@ class Dgl(Importer):
         for name in _REDDIT:
             if (source / name).exists():
                 return self._reddit(source, existing(source, name, _WHAT), draft)
-        return self._arrays(source, draft)
+        with _csr(source) as (indptr, edges):
+            self._write_rows(source, draft, len(indptr) - 1)
+            return draft.edges(edges, len(indptr) - 1, directed=self.directed)
 
     def _reddit(self, source: Path, graph_path: Path, draft: Draft) -> Graph:
         data_path = existing(source, "reddit_data.npz", _WHAT)
@@ -77,9 +82,7 @@ class Dgl(Importer):
         draft.write("split", split)
         return graph
 
-    def _arrays(self, source: Path, draft: Draft) -> Graph:
-        indptr, indices = _csr(source)
-        n = len(indptr) - 1
+    def _write_rows(self, source: Path, draft: Draft, n: int) -> None:
         for stem in _NAMES["features"]:
             if path := _find(source, stem):
                 _write_features(draft, path, n, self.limit)
@@ -97,7 +100,6 @@ class Dgl(Importer):
         )
         if split is not None:
             draft.write("split", split)
-        return draft.csr(indptr, indices, directed=self.directed)
 
 
 def _find(source: Path, stem: str) -> Path | None:
@@ -108,7 +110,9 @@ def _find(source: Path, stem: str) -> Path | None:
     return None
 
 
-def _csr(source: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+@contextmanager
+def _csr(source: Path) -> Iterator[tuple[npt.NDArray[np.int64], Iterator[tuple[Any, ...]]]]:
+    """Row pointers, and the edges while the file is open."""
     pointers, columns = _find(source, "indptr"), _find(source, "indices")
     if pointers is None or columns is None:
         missing = "indptr" if pointers is None else "indices"
@@ -116,15 +120,16 @@ def _csr(source: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     if (pointers.suffix == ".bin") != (columns.suffix == ".bin"):
         raise SgcnError(f"{source} mixes .npy and .bin, expected indptr and indices of one kind")
     if columns.suffix == ".bin":
-        indptr, entries = _bare_csr(pointers, columns)
-        check_pointers(indptr, len(indptr) - 1, len(entries), str(pointers))
-        parts = (entries[part] for part in chunks(len(entries)))
-        return indptr, columns_of(parts, len(entries), len(indptr) - 1, str(columns))
+        indptr, mapped = _bare_csr(pointers, columns)
+        check_pointers(indptr, len(indptr) - 1, len(mapped), str(pointers))
+        parts = within((mapped[k] for k in chunks(len(mapped))), len(indptr) - 1, str(columns))
+        yield indptr, entries(indptr, zip(parts))
+        return
     with npy(pointers, "row pointers", "iu", 1) as array:
         indptr = array.all(np.int64)
     with npy(columns, "columns", "iu", 1) as array:
         check_pointers(indptr, len(indptr) - 1, array.shape[0], str(pointers))
-        return indptr, columns_of(array.parts(), array.shape[0], len(indptr) - 1, str(columns))
+        yield indptr, csr_edges(indptr, array)
 
 
 def _bare_csr(pointers: Path, columns: Path) -> tuple[npt.NDArray[np.int64], Any]:

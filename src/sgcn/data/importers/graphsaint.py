@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import Draft
+from sgcn.data.draft import Draft, entries
 from sgcn.data.importers.base import Importer, folder
 from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
-from sgcn.data.importers.rows import check_pointers, columns_of
+from sgcn.data.importers.rows import check_pointers, within
 from sgcn.data.importers.splits import node_ids, split_of
-from sgcn.data.readers.arrays import Npz
+from sgcn.data.readers.arrays import Npy, Npz
 from sgcn.data.readers.files import existing, read_json
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -49,7 +50,8 @@ class GraphSaint(Importer):
             train = np.flatnonzero(split == 0) if self.standardise else None
             write_npy(draft, paths["feats.npy"], n, train)
             # The edges come last: what was held for the nodes is let go.
-            return draft.csr(indptr, csr_columns(file, indptr))
+            with file.npy("indices") as columns:
+                return draft.edges(csr_edges(indptr, columns), n)
 
 
 def _numbers(keys: list[str]) -> npt.NDArray[np.int64]:
@@ -83,7 +85,6 @@ def csr_pointers(file: Npz) -> npt.NDArray[np.int64]:
     return indptr
 
 
-def csr_columns(file: Npz, indptr: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Columns of the matrix with these row pointers, checked."""
-    with file.npy("indices") as array:
-        return columns_of(array.parts(), int(indptr[-1]), len(indptr) - 1, str(file.path))
+def csr_edges(indptr: Any, columns: Npy) -> Iterator[tuple[Any, ...]]:
+    """The entries of a matrix in CSR, checked: an edge goes from column to row."""
+    return entries(indptr, zip(within(columns.parts(), len(indptr) - 1, str(columns.path))))

@@ -99,16 +99,6 @@ def check_pointers(indptr: Any, rows: int, stored: int, where: str, hint: str = 
         )
 
 
-def columns_of(parts: Iterable[Any], stored: int, n: int, where: str) -> npt.NDArray[np.int32]:
-    """The ``stored`` columns of a CSR matrix that come in parts, each one of ``n`` nodes."""
-    indices = np.empty(stored, np.int32)
-    start = 0
-    for part in within(parts, n, where):
-        indices[start : start + len(part)] = part
-        start += len(part)
-    return indices
-
-
 # -- labels -------------------------------------------------------------------------------------
 
 
