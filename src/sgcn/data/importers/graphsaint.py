@@ -17,6 +17,7 @@ from sgcn.data.importers.features import write_npy
 from sgcn.data.importers.rows import check_pointers, within
 from sgcn.data.importers.splits import node_ids, split_of
 from sgcn.data.readers.arrays import Npy, Npz
+from sgcn.data.readers.fields import Fields
 from sgcn.data.readers.files import existing, read_json
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -55,7 +56,8 @@ class GraphSaint(Importer):
 
 
 def _numbers(keys: list[str]) -> npt.NDArray[np.int64]:
-    return np.fromiter(map(int, keys), np.int64, len(keys))
+    numbers: npt.NDArray[np.int64] = Fields.of(list(map(str.strip, keys))).numbers(integer=True)[:, 0]
+    return numbers
 
 
 def _split(path: Path, n: int) -> npt.NDArray[np.int8]:
