@@ -56,7 +56,8 @@ class GraphSaint(Importer):
 
 
 def _numbers(keys: list[str]) -> npt.NDArray[np.int64]:
-    numbers: npt.NDArray[np.int64] = Fields.of(list(map(str.strip, keys))).numbers(integer=True)[:, 0]
+    fields = Fields.of([key.strip() for key in keys])
+    numbers: npt.NDArray[np.int64] = fields.numbers(integer=True)[:, 0]
     return numbers
 
 

@@ -73,26 +73,21 @@ def split_of_parts(
 
     All three parts or none of them. A vector of n booleans, or of n zeros and ones, is a mask.
     """
-    found: list[Any] = []
-    sources: list[str] = []
+    found: dict[str, tuple[Any, str]] = {}
     for part, words in NAMES.items():
         word = next((word for word in words if given(word) is not None), None)
-        if word is None:
-            found.append(None)
-            sources.append(part)
-            continue
-        found.append(_ids(given(word), n, where(word)))
-        sources.append(where(word))
-    missing = [part for part, ids in zip(PARTS, found, strict=True) if ids is None]
-    if len(missing) == len(PARTS):
+        if word is not None:
+            found[part] = _ids(given(word), n, where(word)), where(word)
+    if not found:
         return None
+    ids, sources = zip(*found.values(), strict=True)
+    missing = [part for part in PARTS if part not in found]
     if missing:
-        there = next(where for where, ids in zip(sources, found, strict=True) if ids is not None)
         raise SgcnError(
-            f"{there} is there and nothing names the nodes of {' and '.join(missing)}, expected "
-            "all three parts or none"
+            f"{sources[0]} is there and nothing names the nodes of {' and '.join(missing)}, "
+            "expected all three parts or none"
         )
-    return split_of(n, found, sources)
+    return split_of(n, ids, sources)
 
 
 def _ids(values: Any, n: int, where: str) -> Any:
