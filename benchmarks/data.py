@@ -27,8 +27,8 @@ import scipy.sparse as sp
 
 from benchmarks.options import add_integers, add_out, add_texts, check_positive, target
 from benchmarks.report import finish
+from sgcn.chunks import chunks
 from sgcn.data import load
-from sgcn.data.draft import chunks
 from sgcn.data.importers import import_graph
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse

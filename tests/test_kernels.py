@@ -33,7 +33,7 @@ SORTING = ("sort_rows", "sort_many_rows", "compact_rows")  # together they are `
 
 PLACING = ("count_edges", "place_edges")  # together they are `scatter_edges`
 
-#: Together they are `Graph.from_edges` with weights: held against it in importers/test_memory.py.
+#: Together they are `Graph.from_edges` with weights: see data/importers/test_memory.py.
 WEIGHTED = ("place_weighted_edges", "sort_weighted_rows", "merge_rows")
 
 GROWING = ("place_names",)  # a larger table for `number_names`

@@ -12,9 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from helpers import digest, zoo_graph
-from sgcn import Graph, Key, SgcnError, make_sampler
-from sgcn.data import store
-from sgcn.data.draft import Draft
+from sgcn import Graph, Key, SgcnError, make_sampler, store
 
 ARRAYS = ("indptr", "indices", "values", "row", "col")
 
@@ -206,16 +204,16 @@ def test_a_file_is_not_a_graph(tmp_path):
 def full_disk(monkeypatch):
     """Three arrays are written, half of a fourth, and then the disk is full."""
     calls = []
-    stream = Draft.stream
+    stream = store.Writer.stream
 
-    def failing(draft, name, shape, dtype, parts):
+    def failing(files, name, shape, dtype, parts):
         calls.append(name)
         if len(calls) > 3:
-            (draft.folder / f"{name}.npy").write_bytes(b"half")
+            (files.folder / f"{name}.npy").write_bytes(b"half")
             raise OSError(errno.ENOSPC, "no space left on device")
-        stream(draft, name, shape, dtype, parts)
+        stream(files, name, shape, dtype, parts)
 
-    monkeypatch.setattr(Draft, "stream", failing)
+    monkeypatch.setattr(store.Writer, "stream", failing)
     return calls
 
 
@@ -276,5 +274,5 @@ def test_a_partition_is_computed_once_and_kept(saved, monkeypatch):
     (saved / "metis-4.npy").write_bytes(b"half")  # a bad copy is made again
     assert digest(sampler.sample(Graph.open(saved), [0], Key(0))) == first
     assert len(computed) == 2
-    assert store.kept_beside(Graph.open(saved), "metis-4").shape == (60,)
-    assert store.kept_beside(zoo_graph("hub"), "metis-4") is None
+    assert store.kept_beside(saved, "metis-4").shape == (60,)
+    assert store.kept_beside(None, "metis-4") is None

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sgcn.cli import execute, make_parser
-from sgcn.data.targets import check_new
+from sgcn.files import check_new
 from sgcn.options import known_name
 from tools.builders import BUILDERS, build
 

@@ -326,7 +326,13 @@ def saint_node() -> Any:
 
         law, nobody = ColumnLaw.of(GRAPH), np.empty(0, np.int32)
         drawn, factor = law_sources(
-            law.law, law.threshold, law.alias, nobody, size, key.stream(Stream.LAYER), scratch.position(GRAPH)
+            law.law,
+            law.threshold,
+            law.alias,
+            nobody,
+            size,
+            key.stream(Stream.LAYER),
+            scratch.position(GRAPH),
         )
         counts = np.rint(factor * size * law.law[drawn]).astype(int)
         nodes(axes, drawn, VERMILLION, marker="s", size=70)
@@ -344,7 +350,9 @@ def saint_edge() -> Any:
 
     def draw(axes: Any, batch: Batch) -> None:
         linked = np.flatnonzero(GRAPH.degrees).astype(np.int32)
-        ends = subgraphs.edge_nodes(GRAPH.propagation, linked, size, key.stream(Stream.LAYER)).reshape(-1, 2)
+        ends = subgraphs.edge_nodes(
+            GRAPH.propagation, linked, size, key.stream(Stream.LAYER)
+        ).reshape(-1, 2)
         lines(axes, ends, VERMILLION, 3.2, zorder=4)
         nodes(axes, ends[:, 1], ORANGE)
         nodes(axes, ends[:, 0], VERMILLION, marker="s")

@@ -1,11 +1,13 @@
-"""Files that appear whole or not at all: written under a temporary name beside, then renamed."""
+"""Files and directories that appear complete or not at all: written under a temporary name beside,
+then renamed."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sgcn.errors import SgcnError
@@ -51,6 +53,45 @@ def check_target(option: str, path: Path, endings: Sequence[str]) -> None:
         )
     if not os.access(folder, os.W_OK):
         raise SgcnError(f"{option} is '{path}', expected a directory where files can be written")
+
+
+def check_new(path: Path) -> Path:
+    """``path`` itself, if nothing is there yet: said before the work and not after it."""
+    if os.path.exists(path):  # a name that is too long is for whoever writes to complain about
+        raise SgcnError(f"{path} exists already, expected a new name: choose another one")
+    return path
+
+
+@contextmanager
+def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary path at which to make a file or directory; it becomes ``path`` at the end.
+
+    Folders on the way to it are made, and removed again if it did not appear. What cannot be
+    written becomes one sentence.
+    """
+    if not overwrite:
+        check_new(path)
+    missing = [parent for parent in path.absolute().parents if not parent.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            yield folder / path.name
+            if path.exists():
+                os.replace(path, folder / f"{path.name}.old")
+            os.replace(folder / path.name, path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    except BaseException as error:
+        with suppress(OSError):  # someone else may have put something there meanwhile
+            for parent in missing:
+                parent.rmdir()
+        if isinstance(error, OSError):
+            raise SgcnError(
+                f"{path} cannot be written ({error.strerror or error}), expected a place with room "
+                "and permission for it"
+            ) from None
+        raise
 
 
 def _umask() -> int:

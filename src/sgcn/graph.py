@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from sgcn import store
 from sgcn.errors import SgcnError
-from sgcn.kernels import Propagation
+from sgcn.kernels import Propagation, csr
+from sgcn.options import is_integer
 
 Array = npt.NDArray[Any]
 Normalization = Literal["sym", "row"]
@@ -86,10 +88,8 @@ class Graph:
                 f"{stored} entries of indices without falling"
             )
         indices = _checked_ids("indices", indices, n)
-        values = _checked_weights(values, stored)
+        values = None if values is None else checked_weights(values, stored)
         if values is None:
-            from sgcn.kernels import csr
-
             sound = csr.rows_are_sorted(indptr, indices) and (
                 directed or csr.is_symmetric(indptr, indices)
             )
@@ -123,14 +123,13 @@ class Graph:
         if nodes is None:
             if len(src) == 0:
                 raise SgcnError("the graph is empty, expected at least one node: pass nodes=N")
-            whole = src.dtype.kind in "iu" and dst.dtype.kind in "iu"
-            nodes = max(int(max(src.max(), dst.max())) + 1, 1) if whole else 1
-        if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 1:
+            integers = src.dtype.kind in "iu" and dst.dtype.kind in "iu"
+            nodes = max(int(max(src.max(), dst.max())) + 1, 1) if integers else 1
+        if not is_integer(nodes) or nodes < 1:
             raise SgcnError(f"nodes is {nodes!r}, expected a whole number >= 1")
         src, dst = _checked_ids("src", src, nodes), _checked_ids("dst", dst, nodes)
-        return cls._from_entries(
-            dst, src, _checked_weights(weights, len(src)), nodes, directed, options
-        )
+        values = None if weights is None else checked_weights(weights, len(src))
+        return cls._from_entries(dst, src, values, nodes, directed, options)
 
     @classmethod
     def from_edge_index(cls, edge_index: Any, weights: Any = None, **options: Any) -> Graph:
@@ -151,9 +150,9 @@ class Graph:
             raise SgcnError(f"the matrix has shape {matrix.shape}, expected a square one")
         if matrix.shape[0] == 0:
             raise SgcnError("the graph is empty, expected at least one node")
-        csr = sp.csr_array(matrix)
-        values = csr.data if weighted else None
-        return cls.from_csr(csr.indptr, csr.indices, values, **options)
+        rows = sp.csr_array(matrix)
+        values = rows.data if weighted else None
+        return cls.from_csr(rows.indptr, rows.indices, values, **options)
 
     @classmethod
     def from_pyg(cls, data: Any, **options: Any) -> Graph:
@@ -188,8 +187,6 @@ class Graph:
     ) -> Graph:
         loops = options.get("self_loops", True)
         if values is None:
-            from sgcn.kernels import csr
-
             indptr, indices = csr.scatter_edges(rows, cols, n, not directed, loops)
             sort = csr.sort_many_rows if len(indices) > _MANY else csr.sort_rows
             kept = sort(indptr, indices)
@@ -280,7 +277,7 @@ class Graph:
     def with_unit_rows(self) -> Graph:
         """The same graph with feature rows of Euclidean length 1; rows of zeros stay zero.
 
-        Else long bags of words move the weights, and all history tables, more than short ones.
+        Otherwise long bags of words change the weights, and all histories, more than short ones.
         """
         if self.x is None:
             raise SgcnError("the graph has no features (x), expected one row for each node")
@@ -326,8 +323,6 @@ class Graph:
         if self.values is None:
             degrees = np.diff(self.indptr).astype(np.float64)
         else:
-            from sgcn.kernels import csr
-
             degrees = csr.weighted_degrees(self.indptr, self.values)
             bad = (degrees > 0) & ~((degrees > 1e-38) & (degrees < 1e38))
             if bad.any():
@@ -353,17 +348,56 @@ class Graph:
     # -- files --------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a directory of ``.npy`` files and a JSON header; it appears whole or not at all."""
-        from sgcn.data import store
+        """Write a directory of ``.npy`` files and a JSON header, complete or not at all."""
+        with store.Writer.new(Path(path), overwrite=overwrite) as files:
+            self.write_rows(files)
+            self.write_topology(files)
 
-        store.save(self, Path(path), overwrite=overwrite)
+    def write_rows(self, files: store.Writer) -> None:
+        """Features, labels and split: what a node has beside its edges."""
+        if is_sparse(self.x):
+            for name in ("indptr", "indices", "data"):
+                files.write(f"x_{name}", getattr(self.x, name))
+            files.header["x_shape"] = list(self.x.shape)
+        for name, rows in (("x", self.x), ("y", self.y), ("split", self.split)):
+            if rows is not None and not is_sparse(rows):
+                files.write(name, rows)
+
+    def write_topology(self, files: store.Writer) -> None:
+        """Edges and P, and the header that goes with them."""
+        for name in ("indptr", "indices", "values", "row", "col"):
+            if getattr(self, name) is not None:
+                files.write(name, getattr(self, name))
+        files.header.update(
+            nodes=len(self),
+            directed=self.directed,
+            normalization=self.normalization,
+            self_loops=self.self_loops,
+        )
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> Graph:
         """Map a saved graph into memory; ``verify`` also reads it all and checks the checksums."""
-        from sgcn.data import store
-
-        return store.open_graph(Path(path), verify=verify)
+        path = Path(path)
+        header, arrays = store.open_arrays(path, verify=verify)
+        x = arrays.get("x")
+        if "x_shape" in header:
+            parts = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
+            x = sp.csr_array(parts, shape=tuple(header["x_shape"]), copy=False)
+        graph = cls(
+            arrays["indptr"],
+            arrays["indices"],
+            arrays.get("values"),
+            directed=header["directed"],
+            normalization=header["normalization"],
+            self_loops=header["self_loops"],
+            x=x,
+            y=arrays.get("y"),
+            split=arrays.get("split"),
+            scaling=(arrays["row"], arrays["col"]),
+        )
+        graph.path = path
+        return graph
 
 
 # -- checks -------------------------------------------------------------------------------------
@@ -415,9 +449,8 @@ def _checked_ids(name: str, ids: Array, n: int) -> npt.NDArray[np.int32]:
     return ids.astype(np.int32, copy=False)
 
 
-def _checked_weights(weights: Any, stored: int) -> npt.NDArray[np.float32] | None:
-    if weights is None:
-        return None
+def checked_weights(weights: Any, stored: int, before: int = 0) -> npt.NDArray[np.float32]:
+    """Weights of ``stored`` edges, ``before`` of which came earlier, as float32."""
     weights = _numpy(weights)
     if weights.shape != (stored,):
         raise SgcnError(
@@ -431,7 +464,9 @@ def _checked_weights(weights: Any, stored: int) -> npt.NDArray[np.float32] | Non
     bad = ~(single >= 0) | np.isinf(single)
     if bad.any():
         first = int(np.argmax(bad))
-        raise SgcnError(f"edge {first} has weight {single[first]}, expected finite numbers >= 0")
+        raise SgcnError(
+            f"edge {before + first} has weight {single[first]}, expected finite numbers >= 0"
+        )
     return single
 
 

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.layout import ORIGIN
-from sgcn.data.targets import appearing
+from sgcn.files import appearing
 from sgcn.graph import Array, Graph
 from sgcn.kernels.random import permutation
 from sgcn.rng import Key, Stream
+from sgcn.store import ORIGIN
 from tools.builders import npz
 
 T = TypeVar("T")

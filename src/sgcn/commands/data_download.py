@@ -29,8 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.published import PUBLISHED
-    from sgcn.data.targets import check_new
     from sgcn.errors import SgcnError
+    from sgcn.files import check_new
     from sgcn.options import known_name
 
     if args.list:

@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.features import write_features
     from sgcn.data.source import open_as_is
-    from sgcn.data.targets import check_new
+    from sgcn.files import check_new
 
     check_new(args.out)
     graph = write_features(

@@ -45,9 +45,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.describe import summary, without_edges
     from sgcn.data.importers import IMPORTERS, import_graph
-    from sgcn.data.layout import IDS
     from sgcn.errors import SgcnError
     from sgcn.options import page, parse_settings
+    from sgcn.store import IDS
 
     if args.formats:
         print("\n\n".join(page(kind.name, kind.summary, kind) for kind in IMPORTERS.values()))

@@ -80,10 +80,10 @@ def _degrees(d: Degrees) -> Iterator[str]:
     yield _line(
         "degrees", f"{d.least} least, {d.median:g} median, {d.mean:.1f} mean, {d.most:,} most"
     )
-    top = max(count for _, _, count in d.histogram)
+    most = max(count for _, _, count in d.histogram)
     for low, high, count in d.histogram:
         span = str(low) if low == high else f"{low}-{high}"
-        bar = "#" * round(_BAR * count / top) or ("." if count else "")
+        bar = "#" * round(_BAR * count / most) or ("." if count else "")
         yield f"{span:>23} {bar:<{_BAR}} {count:,}"
 
 

@@ -40,9 +40,9 @@ def run(args: argparse.Namespace) -> None:
 
     from sgcn.data import splits
     from sgcn.data.source import open_as_is
-    from sgcn.data.store import save
-    from sgcn.data.targets import check_new
     from sgcn.errors import SgcnError
+    from sgcn.files import check_new
+    from sgcn.store import Writer
 
     how = args.how or ("random" if args.files is None else "files")
     drawn = {
@@ -64,6 +64,10 @@ def run(args: argparse.Namespace) -> None:
     else:
         draw = splits.random_split if how == "random" else splits.stratified_split
         split = draw(graph, **drawn)
-    save(splits.with_split(graph, split), args.out, beside=graph.path)
+    made = splits.with_split(graph, split)
+    with Writer.new(args.out) as files:
+        made.write_rows(files)
+        made.write_topology(files)
+        files.carry(graph.path)
     train, val, test = (np.count_nonzero(split == part) for part in range(3))
     print(f"{args.out}: {train:,} training, {val:,} validation and {test:,} test nodes")

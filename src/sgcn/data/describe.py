@@ -79,7 +79,7 @@ class Description:
 
 
 def describe(graph: Graph) -> Description:
-    """Look over the whole of ``graph``; memory beside it is a few numbers for each node."""
+    """Look over all of ``graph``; memory beside it is a few numbers for each node."""
     loops = int(csr.count_self_loops(graph.indptr, graph.indices))
     roots = kernels.components(graph.indptr, graph.indices)
     sizes = np.bincount(roots)
@@ -266,12 +266,12 @@ def _topology_notes(graph: Graph, sizes: Any) -> Iterator[str]:
             f"{several:,} components of more than one node; the largest has {sizes.max() / n:.1%} "
             "of all nodes"
         )
-    top = int(degrees.max())
-    if degrees.mean() > 0 and top > _HUB * degrees.mean():
+    most = int(degrees.max())
+    if degrees.mean() > 0 and most > _HUB * degrees.mean():
         hubs = int(np.count_nonzero(degrees > _HUB * degrees.mean()))
         yield (
             f"{_nodes(hubs)} with more than {_HUB} times the mean degree; the largest hub is "
-            f"joined to {top / n:.1%} of all nodes"
+            f"joined to {most / n:.1%} of all nodes"
         )
 
 

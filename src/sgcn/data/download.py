@@ -1,7 +1,8 @@
-"""Published files, fetched: begun again where a connection broke, and whole or not there at all.
+"""Published files, fetched: begun again where a connection broke, and complete or not there at all.
 
-A file grows as ``NAME.part`` and gets its name when it is whole. What it came from is kept beside,
-in ``NAME.part.json``, so that no file is ever put together from two.
+A file grows as ``NAME.part`` and gets its name when it is complete. What it came from is kept in
+``NAME.part.json``, so that no file is ever put together from two. (`pooch` begins broken downloads
+anew, which for gigabytes is no help, and has no mirrors.)
 """
 
 from __future__ import annotations
@@ -10,11 +11,8 @@ import hashlib
 import http.client
 import json
 import os
-import shutil
 import socket
 import stat
-import sys
-import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -26,9 +24,11 @@ from pathlib import Path, PurePosixPath
 from threading import Thread
 from typing import Any
 
+from sgcn.chunks import progress
 from sgcn.data.published import PUBLISHED, Published, Source
 from sgcn.data.readers.files import LIMIT, check_size, unreadable
 from sgcn.errors import SgcnError
+from sgcn.files import appearing, write_text
 from sgcn.options import known_name
 
 CONNECT_SECONDS = 5.0  # for all addresses together
@@ -90,7 +90,7 @@ def _server(url: str) -> tuple[str, int]:
 
 
 def _reachable(servers: set[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Those that take a connection. Looking up a name knows no timeout: a thread can be left."""
+    """Those that take a connection. Looking up a name has no timeout: a thread can be left."""
     found = set()
 
     def knock(server: tuple[str, int]) -> None:
@@ -144,7 +144,7 @@ def _resume(url: str, part: Path) -> None:
             reason = f"HTTP {error.code}"
             if error.code == 416 and before:
                 if (error.headers.get("Content-Range") or "").endswith(f"/{before}"):
-                    return  # it was whole, only without its name
+                    return  # it was complete, only without its name
                 _forget(part)
             elif error.code < 500:
                 raise _FetchError(reason) from None
@@ -159,11 +159,9 @@ def _resume(url: str, part: Path) -> None:
 
 
 def _receive(url: str, part: Path) -> bool:
-    """One request: what is missing, or everything where the server knows no parts."""
-    from sgcn.version import __version__
-
+    """One request: what is missing, or everything where the server has no ranges."""
     start = _begun(url, part)
-    headers = {"User-Agent": f"sgcn/{__version__}", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": "sgcn", "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
         if mark := _origin(part).get("mark"):
@@ -190,13 +188,8 @@ def _receive(url: str, part: Path) -> bool:
 
 def _pour(response: Any, part: Path, start: int, total: int | None) -> bool:
     """Write what comes; whether it is all."""
-    from tqdm import tqdm
-
-    bar = tqdm(
-        desc=part.stem, initial=start, total=total, unit="B", unit_scale=True, leave=False,
-        disable=not sys.stderr.isatty(),
-    )  # fmt: skip
-    with bar:
+    with progress(part.stem, "B", total) as step:
+        step(start)
         while data := response.read(_BLOCK):
             if start == 0 and data.lstrip()[:20].lower().startswith(_PAGE):
                 _forget(part)
@@ -204,7 +197,7 @@ def _pour(response: Any, part: Path, start: int, total: int | None) -> bool:
             with _writing(part), part.open("ab" if start else "wb") as file:
                 file.write(data)
             start += len(data)
-            bar.update(len(data))
+            step(len(data))
     return start == total if total is not None else start > 0
 
 
@@ -249,7 +242,7 @@ def _record(path: Path, name: str, found: str) -> None:
     """Keep the sum of a file, in the form that sha256sum checks."""
     lines = path.read_text().splitlines() if path.exists() else []
     lines = [line for line in lines if not line.endswith(f"  {name}")]
-    path.write_text("\n".join([*lines, f"{found}  {name}"]) + "\n")
+    write_text(path, "\n".join([*lines, f"{found}  {name}"]) + "\n")
 
 
 @contextmanager
@@ -268,23 +261,16 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _unpack(path: Path, target: Path, limit: int) -> None:
-    """The members of a zip file as files below ``target``, which appears whole or not at all."""
+    """The members of a zip file as files below ``target``, all of them or none."""
     if target.exists():
         return
     what = "a whole zip file: remove it and run this again"
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        with unreadable(path, what), zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            check_size(path, sum(member.file_size for member in members), limit)
-            for member in members:
-                _check_member(path, member)
-            for member in members:
-                archive.extract(member, folder)
-        folder.chmod(0o755)
-        os.replace(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with appearing(target) as folder, unreadable(path, what), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        check_size(path, sum(member.file_size for member in members), limit)
+        for member in members:
+            _check_member(path, member)
+        archive.extractall(folder)
 
 
 def _check_member(path: Path, member: zipfile.ZipInfo) -> None:

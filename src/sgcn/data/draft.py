@@ -1,178 +1,50 @@
 """`Draft`: a graph directory in the making, for graphs that need not fit in memory.
 
-Arrays are files from their first byte on and are checked and summed while they pass. The directory
-has a temporary name until it is whole; whatever goes wrong before, nothing is left behind.
+Rows of nodes are files from their first byte on; edges wait on disk and are sorted there.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
-import json
-import math
-import os
-import shutil
-import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.layout import BESIDE, FORMAT, HEADER, VERSION, is_graph
+from sgcn.chunks import chunks, progress
 from sgcn.errors import SgcnError
-from sgcn.graph import Graph
+from sgcn.graph import Graph, checked_weights
 from sgcn.kernels import csr
-
-#: Entries that pass at a time: large enough for bulk speed, small beside any array worth streaming.
-CHUNK = 1 << 18
-
-#: Rows that pass at a time: a row of one number, an edge say, is as fast in smaller parts.
-ROWS = 1 << 16
+from sgcn.store import Writer
 
 #: Edges as (row, column) or (row, column, weight), some at a time, as often as they are wanted.
 Parts = Callable[[], Iterator[tuple[Any, ...]]]
 
-#: What the bar on the terminal is about, if there is one.
-_bars: list[str] = []
 
-#: Seconds after which work is long enough for a bar.
-DELAY = 0.5
+def entries(indptr: Any, parts: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The entries of a CSR matrix, some (columns, values) at a time, as (columns, rows, values).
 
-
-def rows_of(width: int) -> int:
-    """How many rows of ``width`` entries pass at a time."""
-    return max(1, min(ROWS, CHUNK // max(width, 1)))
-
-
-def chunks(rows: int, width: int = 1) -> Iterator[slice]:
-    """Slices over ``rows`` rows, `rows_of` each."""
-    step = rows_of(width)
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
-
-def entries(indptr: Any, indices: Any, *values: Any) -> Iterator[tuple[Any, ...]]:
-    """CSR arrays as (column, row, value) in parts: an edge goes from the node that is read."""
-    for part in chunks(len(indices)):
-        first = int(np.searchsorted(indptr, part.start, "right")) - 1
-        last = int(np.searchsorted(indptr, part.stop, "left"))
-        lengths = np.diff(np.clip(indptr[first : last + 1], part.start, part.stop))
-        rows = np.repeat(np.arange(first, last, dtype=np.int32), lengths)
-        yield indices[part], rows, *(array[part] for array in values)
-
-
-@contextmanager
-def progress(what: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, silence elsewhere; call what it gives with each step.
-
-    Work inside of other work, as reading for what is written, has no bar of its own.
+    An edge goes from the node that is read.
     """
-    if _bars or not sys.stderr.isatty():
-        yield lambda step: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, desc=what, unit=unit, unit_scale=True, leave=False, delay=DELAY) as bar:
-        _bars.append(what)
-        try:
-            yield bar.update
-        finally:
-            _bars.remove(what)
+    start = 0
+    for columns, *values in parts:
+        stop = start + len(columns)
+        first = int(np.searchsorted(indptr, start, "right")) - 1
+        last = int(np.searchsorted(indptr, stop, "left"))
+        lengths = np.diff(np.clip(indptr[first : last + 1], start, stop))
+        yield columns, np.repeat(np.arange(first, last, dtype=np.int32), lengths), *values
+        start = stop
 
 
-class Draft:
-    """``with Draft(path) as draft:`` write the arrays, then `finish`; the directory then appears.
+class Draft(Writer):
+    """``with Draft.new(path) as draft:`` write the rows of nodes, make the edges, then `finish`.
 
-    ``x``, ``y`` and ``split`` are rows in the order of nodes; edges come from `edges` or `csr`.
+    ``x``, ``y`` and ``split`` are rows in the order of nodes; edges come from `edges`.
     """
-
-    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
-        self.path = path
-        self.arrays: dict[str, dict[str, Any]] = {}
-        self.header: dict[str, Any] = {}
-        try:
-            taken = path.exists() and not (overwrite and is_graph(path))
-            if not taken:
-                self.parents = [parent for parent in path.parents if not parent.exists()]
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self.folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        except OSError as error:
-            raise SgcnError(
-                f"{path} cannot be made ({error.strerror}), expected a place that can be written to"
-            ) from None
-        if taken:
-            raise SgcnError(
-                f"{path} exists already, expected a new directory: choose another name, or "
-                "replace an older graph with --force (overwrite=True)"
-            )
-
-    def __enter__(self) -> Draft:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        if error is not None:
-            with suppress(OSError):  # someone else may have put something there meanwhile
-                for parent in self.parents:
-                    parent.rmdir()
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise SgcnError(
-                f"{self.path} cannot be written ({error.strerror}), expected room for the whole "
-                "graph: free some or choose another place"
-            ) from None
-
-    # -- arrays ---------------------------------------------------------------------------------
-
-    def write(self, name: str, array: Any) -> None:
-        """A whole array."""
-        array = np.ascontiguousarray(array)
-        parts = (array[part] for part in chunks(len(array), math.prod(array.shape[1:])))
-        self.stream(name, array.shape, array.dtype, parts)
-
-    def stream(self, name: str, shape: tuple[int, ...], dtype: Any, parts: Iterable[Any]) -> None:
-        """An array whose rows arrive in parts; together they must have ``shape``."""
-        dtype = np.dtype(dtype)
-        crc, rows = 0, 0
-        size = math.prod(shape) * dtype.itemsize
-        with (
-            (self.folder / f"{name}.npy").open("wb") as file,
-            progress(f"writing {name}", "B", size) as step,
-        ):
-            np.lib.format.write_array_header_1_0(
-                file,
-                {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False,
-                 "shape": shape},
-            )  # fmt: skip
-            for part in parts:
-                part = np.ascontiguousarray(part, dtype)
-                if part.size:
-                    data = part.reshape(-1).view(np.uint8).data
-                    crc = zlib.crc32(data, crc)
-                    file.write(data)
-                    step(len(data))
-                rows += len(part)
-        if rows != shape[0]:
-            raise SgcnError(f"{name} has {rows} rows, expected {shape[0]}, one for each node")
-        self.arrays[name] = {"dtype": str(dtype), "shape": list(shape), "crc32": crc}
-
-    def carry(self, source: Path | None) -> None:
-        """Names of nodes and origin from beside the graph at ``source``, as far as it has any."""
-        for name in BESIDE:
-            if source is not None and (source / name).is_file():
-                shutil.copyfile(source / name, self.folder / name)
-
-    # -- edges ----------------------------------------------------------------------------------
 
     def edges(
         self,
@@ -181,13 +53,13 @@ class Draft:
         *,
         directed: bool = False,
     ) -> Graph:
-        """The topology of an edge list: (src, dst) or (src, dst, weights) in parts, ids from 0 on.
+        """The topology of an edge list: (src, dst) or (src, dst, weights) in parts, ids checked.
 
         The parts wait on disk until N is known; rows are then sorted in a mapped file. Without
         ``nodes``, N is the largest id + 1. Weights of repeated edges add up and the two directions
         of an edge take the larger one, as in `Graph.from_edges`.
         """
-        spool = _Spool(self.folder, parts, nodes)
+        spool = _Spool(self.folder, parts)
         n = spool.most + 1 if nodes is None else nodes
         if n < 1:
             raise SgcnError("the graph is empty, expected at least one node")
@@ -204,61 +76,20 @@ class Draft:
     def _bare(self, spool: _Spool, n: int, directed: bool) -> tuple[Any, ...]:
         """Sorted rows of edges without weights."""
         if directed or _balanced(spool, n):
-            made = _placed(self.folder, spool.read, n, both=False)
+            made = _sorted_rows(self.folder, spool.read, n, both=False)
             if directed or csr.is_symmetric(*made):
                 return made
             del made
-        return _placed(self.folder, spool.read, n, both=True)
+        return _sorted_rows(self.folder, spool.read, n, both=True)
 
-    def csr(self, indptr: Any, indices: Any, *, directed: bool = False) -> Graph:
-        """The topology of CSR arrays, which are put in order where they are.
-
-        Only those of an undirected graph with edges in one direction are written a second time.
-        """
-        if not csr.rows_are_sorted(indptr, indices):
-            indptr = csr.compact_rows(indptr, indices, csr.sort_many_rows(indptr, indices))
-            indices = indices[: indptr[-1]]
-        if csr.count_self_loops(indptr, indices):
-            indptr = csr.drop_self_loops(indptr, indices, indices)
-            indices = indices[: indptr[-1]]
-        if directed or csr.is_symmetric(indptr, indices):
-            return Graph(indptr, indices, directed=directed)
-        return self.edges(entries(indptr, indices), len(indptr) - 1)
-
-    # -- the end --------------------------------------------------------------------------------
-
-    def finish(self, graph: Graph) -> Graph:
-        """Add the topology and P of ``graph``, give the directory its name, and open it."""
-        from sgcn.data.store import open_graph
-
+    def finish(self, graph: Graph) -> None:
+        """Add the topology and P of ``graph``, if the rows are of its nodes."""
         n = len(graph)
         for name in ("x", "y", "split"):
-            shape = self.arrays.get(name, {"shape": [n]})["shape"]
-            if shape[0] != n:
-                raise SgcnError(f"{name} has {shape[0]} rows, expected {n}, one for each node")
-        for name in ("indptr", "indices", "values", "row", "col"):
-            if getattr(graph, name) is not None:
-                self.write(name, getattr(graph, name))
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "nodes": n,
-            "directed": graph.directed,
-            "normalization": graph.normalization,
-            "self_loops": graph.self_loops,
-            "arrays": self.arrays,
-            **self.header,
-        }
-        (self.folder / HEADER).write_text(json.dumps(header, indent=1) + "\n")
-        self.folder.chmod(0o755)
-        if self.path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
-            os.replace(self.path, old / "old")
-            os.replace(self.folder, self.path)
-            shutil.rmtree(old)
-        else:
-            os.replace(self.folder, self.path)
-        return open_graph(self.path)
+            rows = self.arrays[name]["shape"][0] if name in self.arrays else n
+            if rows != n:
+                raise SgcnError(f"{name} has {rows} rows, expected {n}, one for each node")
+        graph.write_topology(self)
 
 
 def _give_back() -> None:
@@ -274,7 +105,7 @@ def _give_back() -> None:
 class _Spool:
     """Edges that wait in files until N is known."""
 
-    def __init__(self, folder: Path, parts: Iterable[tuple[Any, ...]], nodes: int | None) -> None:
+    def __init__(self, folder: Path, parts: Iterable[tuple[Any, ...]]) -> None:
         self.files = [folder / "edges", folder / "weights"]
         self.most, self.count, self.lengths, self.weighted = -1, 0, list[int](), False
         with (
@@ -283,9 +114,9 @@ class _Spool:
             progress("reading edges", " edges") as step,
         ):
             for src, dst, *weights in parts:
-                pair = np.stack((_ids(dst, nodes, self.count), _ids(src, nodes, self.count)))
+                pair = np.stack((dst, src), dtype=np.int32, casting="same_kind")
                 for values in weights:
-                    _weights(values, pair.shape[1], self.count).tofile(beside)
+                    checked_weights(values, pair.shape[1], self.count).tofile(beside)
                     self.weighted = True
                 if pair.size:
                     self.most = max(self.most, int(pair.max()))
@@ -313,7 +144,7 @@ class _Spool:
 def _balanced(spool: _Spool, n: int) -> bool:
     """Whether as many edges go out of each node as go in.
 
-    Both directions are then probably listed: as they are they need half the room.
+    Both directions are then probably listed: as they are they need half the memory.
     """
     into, out = np.zeros((2, n), np.int64)
     for rows, cols, _ in spool.read():
@@ -322,7 +153,7 @@ def _balanced(spool: _Spool, n: int) -> bool:
     return np.array_equal(into, out)
 
 
-def _placed(folder: Path, edges: Parts, n: int, *, both: bool) -> tuple[Any, ...]:
+def _sorted_rows(folder: Path, edges: Parts, n: int, *, both: bool) -> tuple[Any, ...]:
     """Sorted rows of ``edges``, without loops and duplicates."""
     indptr = _row_starts(edges, n, both)
     indices, cursor = _scratch(folder, np.int32, indptr[-1]), indptr[:-1].copy()
@@ -335,7 +166,7 @@ def _placed(folder: Path, edges: Parts, n: int, *, both: bool) -> tuple[Any, ...
 
 def _summed(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
     """The same with weights, those of a duplicate added up."""
-    indptr, indices, values = _laid(folder, edges, n)
+    indptr, indices, values = _rows_as_they_come(folder, edges, n)
     kept = csr.sort_weighted_rows(indptr, indices, values)
     csr.compact_rows(indptr, values, kept)
     indptr = csr.compact_rows(indptr, indices, kept)
@@ -344,14 +175,20 @@ def _summed(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
 
 def _both_ways(folder: Path, rows: tuple[Any, ...], n: int) -> tuple[Any, ...]:
     """Sorted rows and those of the other direction together."""
-    back = _laid(folder, partial(entries, *rows), n)  # column and row, in order again
-    room = 2 * rows[0][-1]
-    indices, values = (_scratch(folder, kind, room) for kind in (np.int32, np.float32))
+    indptr, *arrays = rows
+
+    def parts() -> Iterator[tuple[Any, ...]]:
+        return (tuple(array[part] for array in arrays) for part in chunks(len(arrays[0])))
+
+    # Column and row change places, in order again.
+    back = _rows_as_they_come(folder, lambda: entries(indptr, parts()), n)
+    most = 2 * rows[0][-1]
+    indices, values = (_scratch(folder, kind, most) for kind in (np.int32, np.float32))
     indptr = csr.merge_rows(rows, back, indices, values)
     return indptr, indices[: indptr[-1]], values[: indptr[-1]]
 
 
-def _laid(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
+def _rows_as_they_come(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
     """Rows of weighted edges in the order in which they come."""
     indptr = _row_starts(edges, n, both=False)
     indices, values = (_scratch(folder, kind, indptr[-1]) for kind in (np.int32, np.float32))
@@ -372,7 +209,7 @@ def _row_starts(edges: Parts, n: int, both: bool) -> npt.NDArray[np.int64]:
 def _scratch(folder: Path, dtype: Any, length: int) -> npt.NDArray[Any]:
     """Zeros in a file without a name, whose memory the system can take back.
 
-    They are written, not only promised: a full disk is then an error and no signal.
+    They are written, not only reserved: a full disk is then an error and no signal.
     """
     size = int(length) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(dir=folder) as file:
@@ -380,38 +217,3 @@ def _scratch(folder: Path, dtype: Any, length: int) -> npt.NDArray[Any]:
             file.write(bytes(part.stop - part.start))
         file.flush()
         return np.asarray(np.memmap(file, dtype, "r+", shape=(int(length),)))
-
-
-def _ids(ids: Any, nodes: int | None, before: int) -> npt.NDArray[np.int32]:
-    """Checked ids; ``before`` edges came earlier, so that a bad one can be named."""
-    ids = np.asarray(ids)
-    if ids.dtype.kind not in "iu" and ids.size:
-        raise SgcnError(f"the edges hold {ids.dtype} values, expected whole node ids")
-    limit = np.iinfo(np.int32).max if nodes is None else nodes
-    bad = (ids < 0) | (ids >= limit)
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise SgcnError(
-            f"edge {before + first} names node {ids[first]}, expected ids from 0 to {limit - 1}"
-        )
-    single: npt.NDArray[np.int32] = ids.astype(np.int32, copy=False)
-    return single
-
-
-def _weights(values: Any, length: int, before: int) -> npt.NDArray[np.float32]:
-    """Checked weights of edges, ``before`` of which came earlier."""
-    values = np.asarray(values)
-    if values.shape != (length,) or values.dtype.kind not in "biuf":
-        raise SgcnError(
-            f"the edge weights are {values.dtype} of shape {values.shape}, expected a number for "
-            f"each of {length} edges"
-        )
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
-        single: npt.NDArray[np.float32] = values.astype(np.float32, copy=False)
-    bad = ~(single >= 0) | np.isinf(single)
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise SgcnError(
-            f"edge {before + first} has weight {single[first]}, expected finite numbers >= 0"
-        )
-    return single

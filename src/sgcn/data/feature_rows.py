@@ -14,7 +14,7 @@ from sgcn.kernels import features as kernels
 _ROUNDING = 1e-12  # a deviation this small beside the mean is none
 
 
-def finite(parts: Iterable[Any], place: str, before: int = 0) -> Iterator[Any]:
+def finite(parts: Iterable[Any], where: str, before: int = 0) -> Iterator[Any]:
     """Rows of features as they pass, ``before`` of them earlier; the first not finite is named."""
     for part in parts:
         # A sum is finite unless an entry is not (or it overflows): one cheap look a part.
@@ -24,17 +24,17 @@ def finite(parts: Iterable[Any], place: str, before: int = 0) -> Iterator[Any]:
             bad = ~np.isfinite(part).reshape(len(part), -1).all(1)
             if bad.any():
                 raise SgcnError(
-                    f"{place} has a value that is not finite in row {before + int(bad.argmax())}, "
+                    f"{where} has a value that is not finite in row {before + int(bad.argmax())}, "
                     "expected finite features"
                 )
         before += len(part)
         yield part
 
 
-def single(parts: Iterable[Any], place: str) -> Iterator[npt.NDArray[np.float32]]:
+def single(parts: Iterable[Any], where: str) -> Iterator[npt.NDArray[np.float32]]:
     """Features as float32; a value that is not finite, or is too large for it, is named."""
 
-    return finite(map(to_float32, parts), place)
+    return finite(map(to_float32, parts), where)
 
 
 def to_float32(part: Any) -> npt.NDArray[np.float32]:
@@ -45,7 +45,7 @@ def to_float32(part: Any) -> npt.NDArray[np.float32]:
 
 
 def moments(
-    parts: Iterable[Any], train: Any, place: str, step: Callable[[int], object]
+    parts: Iterable[Any], train: Any, where: str, step: Callable[[int], object]
 ) -> tuple[Any, Any]:
     """Mean and 1 / deviation of the training rows; a constant feature is only centred."""
     before = 0
@@ -60,9 +60,9 @@ def moments(
                 total, squares = np.zeros((2, len(origin)))
             kernels.add_moments(part, chosen, origin, total, squares)
             if not (np.isfinite(total).all() and np.isfinite(squares).all()):
-                list(finite((part,), place, before))
+                list(finite((part,), where, before))
                 raise SgcnError(
-                    f"{place} has numbers whose squares are too large to add, expected features of "
+                    f"{where} has numbers whose squares are too large to add, expected features of "
                     "common size: set standardise=false or scale them"
                 )
         before += len(part)

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import Draft, chunks, progress
+from sgcn.chunks import chunks, progress
 from sgcn.data.feature_rows import moments, standardised
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import known_name
+from sgcn.store import Writer
 from sgcn.task import train_nodes
 
 Array = npt.NDArray[Any]
@@ -51,17 +52,18 @@ def write_features(
         if dtype == "float16":
             raise SgcnError("the features are sparse, expected dense ones for float16")
     train = train_nodes(graph) if standardise else None
-    with Draft(Path(path)) as draft:
+    with Writer.new(Path(path)) as files:
         if is_sparse(graph.x):
-            _write_sparse(draft, graph.x, row_normalise)
+            _write_sparse(files, graph.x, row_normalise)
         else:
             rows = _checked(_dense(graph.x, row_normalise, train), np.dtype(dtype))
-            draft.stream("x", graph.x.shape, dtype, rows)
+            files.stream("x", graph.x.shape, dtype, rows)
         for name in ("y", "split"):
             if getattr(graph, name) is not None:
-                draft.write(name, getattr(graph, name))
-        draft.carry(graph.path)
-        return draft.finish(graph)
+                files.write(name, getattr(graph, name))
+        files.carry(graph.path)
+        graph.write_topology(files)
+    return Graph.open(path)
 
 
 def _rows_sum_to_one(rows: Array) -> Array:
@@ -101,7 +103,7 @@ def _checked(parts: Iterator[Array], dtype: np.dtype[Any]) -> Iterator[Array]:
         yield rows
 
 
-def _write_sparse(draft: Draft, x: Any, row_normalise: bool) -> None:
+def _write_sparse(files: Writer, x: Any, row_normalise: bool) -> None:
     def parts() -> Iterator[Array]:
         for part in chunks(x.shape[0], -(-x.nnz // x.shape[0])):
             rows = x[part]
@@ -112,7 +114,7 @@ def _write_sparse(draft: Draft, x: Any, row_normalise: bool) -> None:
             else:
                 yield rows.data
 
-    draft.write("x_indptr", x.indptr)
-    draft.write("x_indices", x.indices)
-    draft.stream("x_data", (x.nnz,), np.float32, parts())
-    draft.header["x_shape"] = list(x.shape)
+    files.write("x_indptr", x.indptr)
+    files.write("x_indices", x.indices)
+    files.stream("x_data", (x.nnz,), np.float32, parts())
+    files.header["x_shape"] = list(x.shape)

@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from sgcn.data.bundled import BUNDLED, bundled
-from sgcn.data.layout import is_graph
 from sgcn.data.readers.files import unreadable
 from sgcn.data.synthetic import NAMED, PREFIX, parse_synthetic, synthetic
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import nearest
+from sgcn.store import is_graph
 
 
 def is_file(name: str) -> bool:

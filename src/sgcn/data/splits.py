@@ -6,19 +6,20 @@ no part (-1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sgcn.data.readers.arrays import npy
+from sgcn.data.readers.tables import Text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.rng import Key, Stream, check_seed
 
-_DIGITS = 18  # what 64 bits surely hold
 
 Split = npt.NDArray[np.int8]
 
@@ -68,25 +69,21 @@ def split_from_files(graph: Graph, files: Sequence[Path]) -> Split:
     """
     if len(files) != 3:
         raise SgcnError(f"{len(files)} files came, expected three: training, validation, test")
-    labelled = _labelled(graph)
-    split = np.full(len(graph), -1, np.int8)
+    n, labelled = len(graph), _labelled(graph)
+    split = np.full(n, -1, np.int8)
     for part, path in enumerate(files):
-        ids, places = _read_ids(path)
-        _check_ids(path, ids, places, len(graph))
-        known = split[ids] >= 0
-        if known.any():
-            k = int(np.argmax(known))
-            raise SgcnError(
-                f"{path} has node {ids[k]} ({_place(path, places[k])}), which is in "
-                f"{files[split[ids[k]]]} too, expected every node in one file"
-            )
-        bare = ~labelled[ids]
-        if bare.any():
-            k = int(np.argmax(bare))
-            raise SgcnError(
-                f"{path} has node {ids[k]} ({_place(path, places[k])}), which has no label, "
-                "expected labelled nodes"
-            )
+        found = ids, _ = _read_ids(path)
+        _refuse(path, found, (ids < 0) | (ids >= n), lambda _: f"expected ids from 0 to {n - 1}")
+        again = np.ones(len(ids), np.bool_)
+        again[np.unique(ids, return_index=True)[1]] = False
+        _refuse(path, found, again, lambda _: "which it has twice, expected every node once")
+        _refuse(
+            path, found, split[ids] >= 0,
+            lambda node: f"which is in {files[split[node]]} too, expected every node in one file",
+        )  # fmt: skip
+        _refuse(
+            path, found, ~labelled[ids], lambda _: "which has no label, expected labelled nodes"
+        )
         split[ids] = part
     return split
 
@@ -151,54 +148,24 @@ def _strata(y: Any) -> npt.NDArray[np.int64]:
 # -- files ----------------------------------------------------------------------------------------
 
 
-def _read_ids(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _read_ids(path: Path) -> tuple[Any, Any]:
     """The ids of a file, and where in it they stand: lines from 1, or entries from 0."""
-    try:
-        if path.suffix == ".npy":
-            array = np.load(path, allow_pickle=False)
-            if array.ndim != 1 or array.dtype.kind not in "iu":
-                raise SgcnError(
-                    f"{path} holds {array.dtype} of shape {array.shape}, expected a vector of "
-                    "whole node ids"
-                )
-            return array.astype(np.int64), np.arange(len(array))
-        lines = path.read_text().split("\n")
-    except SgcnError:
-        raise
-    except (OSError, ValueError, EOFError) as error:
-        raise SgcnError(
-            f"{path} cannot be read, expected one node id a line, or a .npy file ({error})"
-        ) from None
-    texts = [line.strip() for line in lines]
-    places = [k for k, text in enumerate(texts) if text]
-    for k in places:
-        if not (texts[k].isascii() and texts[k].isdecimal() and len(texts[k]) <= _DIGITS):
-            raise SgcnError(
-                f"{path} has {texts[k][:40]!r} in line {k + 1}, expected one whole node id from 0 "
-                "on in each line"
-            )
-    return np.array([int(texts[k]) for k in places], np.int64), np.array(places, np.int64) + 1
+    what = "a node id in each line, or a .npy vector of them"
+    if path.suffix == ".npy":
+        with npy(path, what, "iu", 1) as array:
+            ids = array.all(np.int64)
+        if len(ids) == 0:
+            raise SgcnError(f"{path} holds no node id, expected at least one")
+        return ids, np.arange(len(ids))
+    table = Text(path, what, width=1, comments="")
+    fields = list(table.fields([0]))
+    ids = np.concatenate([table.values(part, [0], integer=True)[:, 0] for part in fields])
+    return ids, np.concatenate([part.lines for part in fields])
 
 
-def _check_ids(path: Path, ids: Any, places: Any, n: int) -> None:
-    if len(ids) == 0:
-        raise SgcnError(f"{path} holds no node id, expected at least one")
-    outside = (ids < 0) | (ids >= n)
-    if outside.any():
-        k = int(np.argmax(outside))
-        raise SgcnError(
-            f"{path} has node {ids[k]} ({_place(path, places[k])}), expected ids from 0 to {n - 1}"
-        )
-    _, first = np.unique(ids, return_index=True)
-    if len(first) < len(ids):
-        again = np.ones(len(ids), np.bool_)
-        again[first] = False
-        k = int(np.argmax(again))
-        raise SgcnError(
-            f"{path} has node {ids[k]} twice ({_place(path, places[k])} is the second), expected "
-            "every node once"
-        )
-
-
-def _place(path: Path, place: int) -> str:
-    return f"entry {place}" if path.suffix == ".npy" else f"line {place}"
+def _refuse(path: Path, found: tuple[Any, Any], bad: Any, why: Callable[[int], str]) -> None:
+    """Name the first id that is ``bad``, if there is one."""
+    if bad.any():
+        node, line = (int(column[np.argmax(bad)]) for column in found)
+        where = "entry" if path.suffix == ".npy" else "line"
+        raise SgcnError(f"{path} has node {node} ({where} {line}), {why(node)}")

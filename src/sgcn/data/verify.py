@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.data.draft import chunks
+from sgcn.chunks import chunks
 from sgcn.data.source import open_as_is
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from sgcn.data.bundled import BUNDLED
-from sgcn.data.layout import HEADER, is_graph
 from sgcn.data.source import is_file, is_synthetic
 from sgcn.data.synthetic import parse_synthetic
 from sgcn.errors import SgcnError
 from sgcn.options import nearest
+from sgcn.store import HEADER, is_graph
 
 PAPER_DATA = ("ppi", "ppi-large", "flickr", "reddit", "yelp")
 

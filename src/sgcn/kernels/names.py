@@ -19,7 +19,7 @@ def number_names(
     """``out[f]``: the number of field ``f`` of ``data``; a new name gets the next. Gives how many.
 
     Name k is ``pool[offsets[k]:offsets[k + 1]]`` with the hash ``hashes[k]``. ``slots`` has a power
-    of two of places, -1 where it is empty; there must be room for all fields being new.
+    of two of entries, -1 where it is empty; there must be room for all fields being new.
     """
     mask = np.uint64(len(slots) - 1)
     for f in range(len(starts)):
@@ -28,11 +28,11 @@ def number_names(
         for k in range(size):
             code = (code ^ np.uint64(data[start + k])) * _PRIME
         code *= _SPREAD
-        place = (code >> np.uint64(32)) & mask
+        slot = (code >> np.uint64(32)) & mask
         while True:
-            name = slots[place]
+            name = slots[slot]
             if name < 0:
-                slots[place] = name = count
+                slots[slot] = name = count
                 hashes[count] = code
                 at = offsets[count]
                 for k in range(size):
@@ -43,7 +43,7 @@ def number_names(
             first, last = offsets[name], offsets[name + 1]
             if hashes[name] == code and _same(data, start, pool, first, last, size):
                 break
-            place = (place + np.uint64(1)) & mask
+            slot = (slot + np.uint64(1)) & mask
         out[f] = name
     return count
 
@@ -63,7 +63,7 @@ def place_names(hashes: Any, count: int, slots: Any) -> None:
     """Fill the empty ``slots`` of a larger table."""
     mask = np.uint64(len(slots) - 1)
     for name in range(count):
-        place = (hashes[name] >> np.uint64(32)) & mask
-        while slots[place] >= 0:
-            place = (place + np.uint64(1)) & mask
-        slots[place] = name
+        slot = (hashes[name] >> np.uint64(32)) & mask
+        while slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = name

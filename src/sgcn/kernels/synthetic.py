@@ -38,7 +38,7 @@ def draw_edges(
 ) -> None:
     """Fill ``codes`` with edges as ``smaller << 32 | larger``, draws ``first`` and on.
 
-    Community c owns the places ``bounds[c]`` to ``bounds[c + 1]`` of ``order``, its hubs first.
+    Community c owns the entries ``bounds[c]`` to ``bounds[c + 1]`` of ``order``, its hubs first.
     An edge starts in any community and ends in the same one with chance ``homophily``, otherwise
     in another. A draw that hits one node twice is no edge, and sorts last. ``power`` is 1 - a.
     """

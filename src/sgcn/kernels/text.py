@@ -18,7 +18,7 @@ _TENS = np.array([float(f"1e{k}") for k in range(23)])
 def split_fields(
     data: Any, delimiter: int, comments: Any, starts: Any, ends: Any, lines: Any
 ) -> Any:
-    """Where the fields of every whole line are; as many columns as ``starts`` and ``ends`` have.
+    """Where the fields of every complete line are; as many columns as ``starts`` and ``ends`` have.
 
     ``delimiter`` 0 is any run of blanks. Blanks and quotes around a field are no part of it; empty
     lines and those that start with a byte of ``comments`` are skipped. Gives the number of rows,
@@ -53,7 +53,7 @@ def split_fields(
             if ended:
                 break
         else:
-            break  # the last line is not whole
+            break  # the last line is not complete
         used = at
         if not passed and fields != columns:
             return rows, used, seen + 1, fields
@@ -83,7 +83,7 @@ def _is_blank(byte: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def whole_numbers(data: Any, starts: Any, ends: Any, out: Any) -> Any:
-    """Read fields as int64; the place of the first that is none, or -1."""
+    """Read fields as int64; the index of the first that is none, or -1."""
     for f in range(len(starts)):
         at, end = starts[f], ends[f]
         negative = at < end and data[at] == _MINUS
@@ -105,7 +105,7 @@ def whole_numbers(data: Any, starts: Any, ends: Any, out: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def real_numbers(data: Any, starts: Any, ends: Any, out: Any) -> Any:
-    """Read fields as float64, nothing as nan; the place of the first that is none, or -1.
+    """Read fields as float64, nothing as nan; the index of the first that is none, or -1.
 
     Up to 15 digits are rounded as they should be; more of them to a few units in the last place.
     """

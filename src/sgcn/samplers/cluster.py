@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sgcn import store
 from sgcn.block import Batch, Block, Int32
-from sgcn.data import store
 from sgcn.graph import Graph
 from sgcn.kernels import batches as kernels
 from sgcn.options import flag, integer, option
@@ -93,10 +93,10 @@ def partition_of(graph: Graph, parts: int) -> Partition:
 
     def compute() -> Partition:
         name = f"metis-{parts}"
-        part = store.kept_beside(graph, name)
+        part = store.kept_beside(graph.path, name)
         if part is None or part.shape != (len(graph),):
             part = _metis(graph, min(parts, len(graph)))
-            store.keep_beside(graph, name, part)
+            store.keep_beside(graph.path, name, part)
         used, part = np.unique(part, return_inverse=True)  # METIS may leave a part empty
         order = np.argsort(part, kind="stable").astype(np.int32)
         starts = np.searchsorted(part[order], np.arange(len(used) + 1))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sgcn.data.export import graphsaint, npz, pyg, scipy_files
 from sgcn.data.export.pyg import to_pyg
-from sgcn.data.targets import appearing, check_new
 from sgcn.errors import SgcnError
+from sgcn.files import appearing, check_new
 from sgcn.graph import Graph
 from sgcn.options import known_name
 
@@ -42,8 +42,8 @@ def check_target(format: str, out: Path) -> Format:
 
 
 def export(format: str, graph: Graph, out: str | Path) -> None:
-    """Write ``graph`` to ``out``, a file or directory that appears whole or not at all."""
+    """Write ``graph`` to ``out``, a file or directory that appears complete or not at all."""
     out = Path(out)
     chosen = check_target(format, out)
-    with appearing(out) as place:
-        chosen.write(graph, place)
+    with appearing(out) as temporary:
+        chosen.write(graph, temporary)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
@@ -17,10 +16,8 @@ from sgcn.data.importers.ogb import Ogb
 from sgcn.data.importers.planetoid import Planetoid
 from sgcn.data.importers.pyg import Pyg
 from sgcn.data.importers.scipy import Scipy
+from sgcn.graph import Graph
 from sgcn.options import build
-
-if TYPE_CHECKING:
-    from sgcn.graph import Graph
 
 IMPORTERS: dict[str, type[Importer]] = {
     kind.name: kind
@@ -38,19 +35,14 @@ IMPORTERS: dict[str, type[Importer]] = {
 }  # fmt: skip
 
 
-def make_importer(format: str, options: Mapping[str, Any]) -> Importer:
-    """The importer called ``format`` with ``options``."""
-    importer: Importer = build("format", IMPORTERS, format, options)
-    return importer
-
-
 def import_graph(
     format: str, source: str | Path, out: str | Path, *, overwrite: bool = False, **options: Any
 ) -> Graph:
     """Read ``source``, which is in ``format``, write a graph directory ``out``, and open it.
 
-    Large arrays pass through memory in parts; ``out`` appears whole or not at all.
+    Large arrays pass through memory in parts; ``out`` appears complete or not at all.
     """
-    importer = make_importer(format, options)
-    with Draft(Path(out), overwrite=overwrite) as draft:
-        return importer.read(Path(source), draft)
+    importer: Importer = build("format", IMPORTERS, format, options)
+    with Draft.new(Path(out), overwrite=overwrite) as draft:
+        draft.finish(importer.read(Path(source), draft))
+    return Graph.open(out)

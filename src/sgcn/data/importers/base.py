@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -29,12 +30,26 @@ class Importer(Options, ABC):
 
     @abstractmethod
     def read(self, source: Path, draft: Draft) -> Graph:
-        """Write the arrays of ``source`` into ``draft`` and finish it."""
+        """Write the rows of nodes of ``source`` into ``draft``; the graph of its edges."""
 
 
-def a_name() -> Rule:
-    """The option is part of a file's name; none means that there is only one to choose."""
-    return Rule("a name, or none", lambda v: v is None or (isinstance(v, str) and v != ""))
+def text_or_none(what: str) -> Rule:
+    """The option is text that is not empty, or none."""
+    return Rule(f"{what}, or none", lambda v: v is None or (isinstance(v, str) and v != ""))
+
+
+A_NAME = text_or_none("a name")
+
+
+def only(found: Iterable[str], within: Path, kind: str, what: str, name: str) -> str:
+    """The one of ``found`` that is there, for an option called ``name`` that was not given."""
+    names = sorted(found)
+    if len(names) != 1:
+        raise SgcnError(
+            f"{within} has {len(names)} {kind}, expected {what}"
+            + (f": set {name} to one of {', '.join(names)}" if names else "")
+        )
+    return names[0]
 
 
 def folder(source: Path, what: str) -> Path:

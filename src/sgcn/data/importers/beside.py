@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single
-from sgcn.data.importers.base import Importer
+from sgcn.data.importers.base import Importer, text_or_none
 from sgcn.data.importers.features import write_features_file
 from sgcn.data.importers.rows import (
     check_ids,
@@ -23,18 +23,15 @@ from sgcn.data.importers.rows import (
     npy_shape,
 )
 from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
+from sgcn.data.readers.fields import Names
 from sgcn.data.readers.tables import Table, open_table
-from sgcn.data.readers.words import Names, Words
 from sgcn.errors import SgcnError
 from sgcn.options import Rule, flag, integer, option, optional
 
 _TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet")
+_FILE = text_or_none("a file")
 _CLASSES = "number the classes from 0 on first"
 _EXACT = 2**53  # from here on float64 has gaps between whole numbers
-
-
-def a_path() -> Rule:
-    return Rule("a file, or none", lambda v: v is None or (isinstance(v, str) and v != ""))
 
 
 def a_column() -> Rule:
@@ -60,50 +57,40 @@ class Ids:
 
     def __init__(self, kind: str = "numbers") -> None:
         self.kind = kind
-        self.names = None if kind == "numbers" else Names()
+        self._names = Names()
+        self.names = None if kind == "numbers" else self._names
 
     def columns(self, table: Table, chosen: list[int], others: list[int]) -> Iterator[list[Any]]:
-        """Node numbers of the chosen columns, and the numbers of the other ones."""
-        place = str(table.path)
+        """Node numbers of the chosen columns, and the numbers of the other ones.
+
+        New names are numbered row by row, wherever parts are cut.
+        """
         if self.kind == "text":
-            for part in table.words([*chosen, *others]):
-                numbers = [words.numbers(place) for words in part[len(chosen) :]]
-                yield [*self._named(part[: len(chosen)]), *numbers]
+            ends = len(chosen)
+            for fields in table.fields([*chosen, *others]):
+                named = self._names.number(fields.columns(range(ends)))
+                rest = fields.columns(range(ends, ends + len(others)))
+                yield [*named.T, *table.values(rest, others).T]
             return
-        if table.numeric:
-            kind = np.int64 if table.width == len(chosen) else np.float64
-            parts: Iterator[list[Any]] = (
-                [rows[:, k] for k in (*chosen, *others)] for rows in table.numbers(kind)
-            )
-        else:
-            parts = table.columns([*chosen, *others])
-        for part in parts:
-            ids = [_whole(values, place) for values in part[: len(chosen)]]
-            yield [*(ids if self.names is None else self._named(ids)), *part[len(chosen) :]]
+        exact = table.width == len(chosen)  # beside other numbers, ids may be written as reals
+        for ids, values in table.numbers(chosen, others, integer=exact):
+            ids = _integers(ids, str(table.path))
+            numbers = ids if self.names is None else self.names.number_ints(ids)
+            yield [*numbers.T, *values.T]
 
-    def _named(self, columns: list[Any]) -> Any:
-        """Numbers of names; new ones are numbered row by row, wherever parts are cut."""
-        assert self.names is not None
-        if self.kind == "text":
-            numbers = self.names.number(Words.by_row(columns))
-        else:
-            numbers = self.names.number_ints(np.stack(columns, 1).reshape(-1))
-        return numbers.reshape(-1, len(columns)).T
-
-    def called(self, place: str) -> list[Any]:
+    def called(self, where: str) -> list[Any]:
         """What the files call node 0, 1, 2, ..."""
-        assert self.names is not None
-        return self.names.texts(place) if self.kind == "text" else self.names.ints().tolist()
+        return self._names.texts(where) if self.kind == "text" else self._names.ints().tolist()
 
 
-def _whole(values: Any, place: str) -> Any:
+def _integers(values: Any, where: str) -> Any:
     """Ids that may have been read as reals."""
     if values.dtype.kind in "iu":
         return values
     bad = ~(np.abs(values) < _EXACT) | (values != np.floor(values))
     if bad.any():
         raise SgcnError(
-            f"{place} has the id {values[np.argmax(bad)]:g}, expected whole numbers: set ids=text "
+            f"{where} has the id {values[bad][0]:g}, expected whole numbers: set ids=text "
             "for names"
         )
     return values.astype(np.int64)
@@ -116,9 +103,9 @@ class Beside(Importer):
     #: What to do about names where numbers of nodes should be.
     names_hint: ClassVar[str] = ""
 
-    features: str | None = option(None, a_path(), "features: .npy, .npz or a table")
-    labels: str | None = option(None, a_path(), "labels: .npy or a table")
-    split: str | None = option(None, a_path(), "train, valid, test: .npy, .npz, .json or a table")
+    features: str | None = option(None, _FILE, "features: .npy, .npz or a table")
+    labels: str | None = option(None, _FILE, "labels: .npy or a table")
+    split: str | None = option(None, _FILE, "train, valid, test: .npy, .npz, .json or a table")
     id_column: int | str | None = option(
         None, optional(a_column()), "column of the tables with ids; none: row k is of node k"
     )
@@ -190,9 +177,9 @@ class Beside(Importer):
     # -- tables ---------------------------------------------------------------------------------
 
     def _key(self, table: Table) -> int:
-        return table.place(0 if self.id_column is None else self.id_column)
+        return table.index_of(0 if self.id_column is None else self.id_column)
 
-    def _place(self, table: Table, n: int, ids: Ids) -> tuple[Any, list[int]]:
+    def _rows_and_columns(self, table: Table, n: int, ids: Ids) -> tuple[Any, list[int]]:
         """Which nodes the rows are of, and the columns beside the ids."""
         rows = self.rows_of(table, ids)
         columns = list(range(table.width))
@@ -210,43 +197,43 @@ class Beside(Importer):
         return rows, columns
 
     def _features(self, draft: Draft, table: Table, n: int, ids: Ids) -> None:
-        rows, columns = self._place(table, n, ids)
-        place, shape = str(table.path), (n, len(columns))
-        parts = counted(single(_parts(table, columns), place), n, place)
+        rows, columns = self._rows_and_columns(table, n, ids)
+        where, shape = str(table.path), (n, len(columns))
+        parts = counted(single((part for (part,) in table.numbers(columns)), where), n, where)
         if not isinstance(rows, slice):  # any row may be the first
             parts = iter((_gathered(parts, rows, shape),))
         draft.stream("x", shape, np.float32, parts)
 
     def _labels(self, table: Table, n: int, ids: Ids) -> npt.NDArray[Any]:
-        rows, columns = self._place(table, n, ids)
-        place = str(table.path)
-        values = np.concatenate(list(_parts(table, columns)))
+        rows, columns = self._rows_and_columns(table, n, ids)
+        where = str(table.path)
+        values = np.concatenate([part for (part,) in table.numbers(columns)])
         if isinstance(rows, slice) or len(columns) > 1:
-            return labels_of(_placed(values, rows, n, place), n, place)
+            return labels_of(_by_node(values, rows, n, where), n, where)
         classes = np.full(n, -1.0)  # who is not in the table has none
         classes[rows] = values[:, 0]
-        return labels_of(classes, n, place)
+        return labels_of(classes, n, where)
 
     def _split(self, table: Table, n: int, ids: Ids) -> npt.NDArray[np.int8]:
-        rows, columns = self._place(table, n, ids)
-        place = str(table.path)
+        rows, columns = self._rows_and_columns(table, n, ids)
+        where = str(table.path)
         if len(columns) != 1:
-            raise SgcnError(f"{place} has {len(columns)} columns, expected 1: the part of a node")
+            raise SgcnError(f"{where} has {len(columns)} columns, expected 1: the part of a node")
         words = Names()
-        found = np.concatenate([words.number(part[0]) for part in table.words(columns)])
-        parts = np.array([part_of(word, place) for word in words.texts(place)])[found]
+        found = np.concatenate([words.number(part)[:, 0] for part in table.fields(columns)])
+        parts = np.array([part_of(word, where) for word in words.texts(where)])[found]
         if isinstance(rows, slice):
-            return split_of_numbers(n, parts, place)
-        placed = np.full(n, -1)  # who is not in the table is in no part
-        placed[rows] = parts
-        return split_of_numbers(n, placed, place)
+            return split_of_numbers(n, parts, where)
+        split = np.full(n, -1)  # who is not in the table is in no part
+        split[rows] = parts
+        return split_of_numbers(n, split, where)
 
 
-def _placed(values: Any, rows: Any, n: int, place: str) -> Any:
-    check_rows(len(values), n, place)
-    placed = np.empty_like(values)
-    placed[rows] = values
-    return placed
+def _by_node(values: Any, rows: Any, n: int, where: str) -> Any:
+    check_rows(len(values), n, where)
+    ordered = np.empty_like(values)
+    ordered[rows] = values
+    return ordered
 
 
 def _gathered(parts: Iterator[Any], rows: Any, shape: tuple[int, int]) -> Any:
@@ -257,10 +244,3 @@ def _gathered(parts: Iterator[Any], rows: Any, shape: tuple[int, int]) -> Any:
         table[rows[start : start + len(part)]] = part
         start += len(part)
     return table
-
-
-def _parts(table: Table, columns: list[int]) -> Iterator[Any]:
-    """Rows of numbers, some at a time."""
-    if table.numeric:
-        return (part[:, columns] for part in table.numbers())
-    return (np.stack(part, 1) for part in table.columns(columns))

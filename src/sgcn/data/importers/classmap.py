@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sgcn.data.importers.rows import check_labels
+from sgcn.data.readers.fields import NotANumberError
 from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 
@@ -18,7 +20,7 @@ Nodes = Callable[[list[str]], npt.NDArray[np.int64]]
 def class_map(path: Path, n: int, nodes_of: Nodes) -> npt.NDArray[Any]:
     """A class (int64) or a row of labels (uint8) for each of ``n`` nodes.
 
-    ``nodes_of`` turns keys into nodes; a ValueError or KeyError says that one of them is none.
+    ``nodes_of`` turns keys into nodes; a KeyError or NotANumberError has the first that is none.
     """
     what = f"an object with a class or a 0/1 list for each of {n} nodes ({path.name})"
     y: npt.NDArray[Any] = np.empty(0)
@@ -31,7 +33,7 @@ def class_map(path: Path, n: int, nodes_of: Nodes) -> npt.NDArray[Any]:
                 y = np.empty((n, *values.shape[1:]), np.int64 if values.ndim == 1 else np.uint8)
             if values.shape[1:] != y.shape[1:]:
                 raise SgcnError(f"{path} mixes labels of several shapes, expected {what}")
-            _check_labels(values, nodes, path)
+            check_labels(values, nodes, str(path))
             y[nodes] = values
             seen[nodes] = True
         text.end()
@@ -46,21 +48,13 @@ def class_map(path: Path, n: int, nodes_of: Nodes) -> npt.NDArray[Any]:
 def _nodes(keys: list[str], path: Path, n: int, nodes_of: Nodes) -> npt.NDArray[np.int64]:
     try:
         nodes = nodes_of(keys)
-    except (ValueError, KeyError, OverflowError):
-        name = next(key for key in keys if not _is_node(key, nodes_of))
-        raise SgcnError(f"{path} labels {name[:40]!r}, expected a node of the graph") from None
+    except (KeyError, NotANumberError) as error:
+        name = error.args[0][:40]
+        raise SgcnError(f"{path} labels {name!r}, expected a node of the graph") from None
     bad = (nodes < 0) | (nodes >= n)
     if bad.any():
         raise SgcnError(f"{path} labels node {nodes[bad.argmax()]}, expected ids from 0 to {n - 1}")
     return nodes
-
-
-def _is_node(key: str, nodes_of: Nodes) -> bool:
-    try:
-        nodes_of([key])
-    except (ValueError, KeyError, OverflowError):
-        return False
-    return True
 
 
 def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:
@@ -72,17 +66,3 @@ def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:
     if given and not (rows and values.dtype.kind in "iuf"):
         raise SgcnError(f"{path} mixes what it should not, expected {what}")
     return values
-
-
-def _check_labels(values: Any, nodes: Any, path: Path) -> None:
-    sets = values.ndim == 2
-    if sets:
-        bad = (values != 0) & (values != 1)
-    else:
-        bad = ~((values >= 0) & (values < 2**31) & (values == np.floor(values)))
-    if bad.any():
-        node, label = nodes[np.argwhere(bad)[0, 0]], values[bad][0]
-        raise SgcnError(
-            f"{path} gives node {node} the label {label}, expected "
-            f"{'0 or 1' if sets else 'a class from 0 on'}"
-        )

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,11 +19,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import Draft, chunks
-from sgcn.data.feature_rows import single
+from sgcn.chunks import chunks
+from sgcn.data.draft import Draft, entries
 from sgcn.data.importers.base import Importer, folder
-from sgcn.data.importers.features import write_features, write_features_file
-from sgcn.data.importers.rows import check_rows, columns_of, labels_file, labels_of
+from sgcn.data.importers.features import write_features, write_features_file, write_parts
+from sgcn.data.importers.graphsaint import csr_edges
+from sgcn.data.importers.rows import check_pointers, check_rows, labels_file, labels_of, within
 from sgcn.data.importers.scipy import matrix_graph
 from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.arrays import Npz, npy
@@ -57,7 +60,9 @@ class Dgl(Importer):
         for name in _REDDIT:
             if (source / name).exists():
                 return self._reddit(source, existing(source, name, _WHAT), draft)
-        return self._arrays(source, draft)
+        with _csr(source) as (indptr, edges):
+            self._write_rows(source, draft, len(indptr) - 1)
+            return draft.edges(edges, len(indptr) - 1, directed=self.directed)
 
     def _reddit(self, source: Path, graph_path: Path, draft: Draft) -> Graph:
         data_path = existing(source, "reddit_data.npz", _WHAT)
@@ -66,21 +71,18 @@ class Dgl(Importer):
         n = len(graph)
         what = "feature, label and node_types (reddit_data.npz)"
         with Npz(data_path, what, self.limit) as file:
-            place = f"feature in {data_path}"
+            where = f"feature in {data_path}"
             with file.npy("feature", "iuf", 2) as x:
-                check_rows(x.shape[0], n, place)
-                draft.stream("x", x.shape, np.float32, single(x.parts(), place))
+                write_parts(draft, x.shape, x.parts(), n, where)
             draft.write("y", labels_of(file.all("label", "iuf"), n, f"label in {data_path}"))
             types = file.all("node_types")
         check_rows(len(types), n, f"node_types in {data_path}")
         masks = {"train": types == 1, "val": types == 2, "test": types == 3}
         split = split_of_parts(n, masks.get, lambda word: f"node_types in {data_path} ({word})")
         draft.write("split", split)
-        return draft.finish(graph)
+        return graph
 
-    def _arrays(self, source: Path, draft: Draft) -> Graph:
-        indptr, indices = _csr(source)
-        n = len(indptr) - 1
+    def _write_rows(self, source: Path, draft: Draft, n: int) -> None:
         for stem in _NAMES["features"]:
             if path := _find(source, stem):
                 _write_features(draft, path, n, self.limit)
@@ -98,7 +100,6 @@ class Dgl(Importer):
         )
         if split is not None:
             draft.write("split", split)
-        return draft.finish(draft.csr(indptr, indices, directed=self.directed))
 
 
 def _find(source: Path, stem: str) -> Path | None:
@@ -109,7 +110,9 @@ def _find(source: Path, stem: str) -> Path | None:
     return None
 
 
-def _csr(source: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+@contextmanager
+def _csr(source: Path) -> Iterator[tuple[npt.NDArray[np.int64], Iterator[tuple[Any, ...]]]]:
+    """Row pointers, and the edges while the file is open."""
     pointers, columns = _find(source, "indptr"), _find(source, "indices")
     if pointers is None or columns is None:
         missing = "indptr" if pointers is None else "indices"
@@ -117,24 +120,16 @@ def _csr(source: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     if (pointers.suffix == ".bin") != (columns.suffix == ".bin"):
         raise SgcnError(f"{source} mixes .npy and .bin, expected indptr and indices of one kind")
     if columns.suffix == ".bin":
-        indptr, entries = _bare_csr(pointers, columns)
-        _check_pointers(indptr, len(entries), pointers, columns)
-        parts = (entries[part] for part in chunks(len(entries)))
-        return indptr, columns_of(parts, len(entries), len(indptr) - 1, str(columns))
+        indptr, mapped = _bare_csr(pointers, columns)
+        check_pointers(indptr, len(indptr) - 1, len(mapped), str(pointers))
+        parts = within((mapped[k] for k in chunks(len(mapped))), len(indptr) - 1, str(columns))
+        yield indptr, entries(indptr, zip(parts))
+        return
     with npy(pointers, "row pointers", "iu", 1) as array:
         indptr = array.all(np.int64)
     with npy(columns, "columns", "iu", 1) as array:
-        _check_pointers(indptr, array.shape[0], pointers, columns)
-        return indptr, columns_of(array.parts(), array.shape[0], len(indptr) - 1, str(columns))
-
-
-def _check_pointers(indptr: Any, stored: int, pointers: Path, columns: Path) -> None:
-    fits = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == stored
-    if not fits or (np.diff(indptr) < 0).any():
-        raise SgcnError(
-            f"{pointers} has row pointers that do not fit, expected them to rise from 0 to the "
-            f"{stored} entries of {columns.name}"
-        )
+        check_pointers(indptr, len(indptr) - 1, array.shape[0], str(pointers))
+        yield indptr, csr_edges(indptr, array)
 
 
 def _bare_csr(pointers: Path, columns: Path) -> tuple[npt.NDArray[np.int64], Any]:

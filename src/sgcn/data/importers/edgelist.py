@@ -13,11 +13,11 @@ import numpy as np
 from sgcn.data.draft import Draft
 from sgcn.data.importers.beside import Beside, Ids, a_column
 from sgcn.data.importers.rows import about, checked_edges
-from sgcn.data.layout import IDS
 from sgcn.data.readers.tables import Table
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, integer, one_of, option, optional
+from sgcn.store import IDS
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class EdgeList(Beside):
             text = json.dumps(ids.called(str(source)), ensure_ascii=False)
             (draft.folder / IDS).write_text(f"{text}\n", "utf-8")
         self.write_rows(draft, len(graph), ids)
-        return draft.finish(graph)
+        return graph
 
     def _edges(self, table: Table, ids: Ids) -> Iterator[tuple[Any, ...]]:
         """Sources, targets and, if there are any, weights; some rows at a time."""
@@ -63,8 +63,8 @@ class EdgeList(Beside):
                 f"{table.path} has {table.width} column, expected an edge a line: set delimiter "
                 "if it is another one"
             )
-        ends = [table.place(column) for column in (self.source_column, self.target_column)]
-        weights = [] if self.weight_column is None else [table.place(self.weight_column)]
+        ends = [table.index_of(column) for column in (self.source_column, self.target_column)]
+        weights = [] if self.weight_column is None else [table.index_of(self.weight_column)]
         table.hints = dict.fromkeys(ends, self.names_hint)
         yield from map(tuple, ids.columns(table, ends, weights))
 
@@ -76,16 +76,16 @@ class EdgeList(Beside):
         Where nodes have names, those of the tables are nodes too; ``last`` is the last one there.
         A number beyond those of the edges is more likely wrong.
         """
-        place = str(table.path)
-        edges = checked_edges(self._edges(table, ids), n, place)
+        where = str(table.path)
+        edges = checked_edges(self._edges(table, ids), n, where)
         with about(table.path):
             if n is None:
-                edges = _closed(edges, last, place, numbers=ids.names is None)
+                edges = _closed(edges, last, where, numbers=ids.names is None)
             return draft.edges(edges, n, directed=self.directed)
 
 
 def _closed(
-    edges: Iterator[tuple[Any, ...]], last: tuple[int, str], place: str, *, numbers: bool
+    edges: Iterator[tuple[Any, ...]], last: tuple[int, str], where: str, *, numbers: bool
 ) -> Iterator[tuple[Any, ...]]:
     """Edges as they pass; behind them a loop at the last node, of an edge or of a table.
 
@@ -99,13 +99,13 @@ def _closed(
         yield src, dst, *weights
     if numbers and last[0] > most:
         raise SgcnError(
-            f"{last[1]} names node {last[0]}, expected ids from 0 to {most} as in {place}: set "
+            f"{last[1]} names node {last[0]}, expected ids from 0 to {most} as in {where}: set "
             f"nodes={last[0] + 1} if nodes without an edge are right"
         )
     most = max(most, last[0])
     if most > 200 * count + 1_000_000:  # memory is not for gaps
         raise SgcnError(
-            f"{place} has {count} edges and names node {most}, expected ids without such gaps: set "
+            f"{where} has {count} edges and names node {most}, expected ids without such gaps: set "
             "ids=compact to renumber them, or nodes if that is right"
         )
     end = np.array([most], np.int32)

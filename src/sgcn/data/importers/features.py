@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sgcn.data.draft import Draft, chunks, progress
+from sgcn.chunks import chunks, progress
+from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import finite, moments, single, standardised
-from sgcn.data.importers.rows import check_rows, within
+from sgcn.data.importers.rows import check_pointers, check_rows, within
 from sgcn.data.readers.arrays import Npz, npy
 from sgcn.errors import SgcnError
 
@@ -37,16 +39,23 @@ def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
         draft.stream("x", shape, np.float32, rows)
 
 
-def write_features(draft: Draft, values: Any, n: int, place: str) -> None:
+def write_features(draft: Draft, values: Any, n: int, where: str) -> None:
     """Features of an array: a row a node, numbers."""
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         raise SgcnError(
-            f"{place} holds {values.dtype} of shape {tuple(values.shape)}, expected features: "
+            f"{where} holds {values.dtype} of shape {tuple(values.shape)}, expected features: "
             "2 dimensions of numbers"
         )
-    check_rows(len(values), n, place)
     parts = (values[part] for part in chunks(n, values.shape[1]))
-    draft.stream("x", tuple(values.shape), np.float32, single(parts, place))
+    write_parts(draft, tuple(values.shape), parts, n, where)
+
+
+def write_parts(
+    draft: Draft, shape: tuple[int, ...], parts: Iterable[Any], n: int, where: str
+) -> None:
+    """Features whose rows come in parts."""
+    check_rows(shape[0], n, where)
+    draft.stream("x", shape, np.float32, single(parts, where))
 
 
 def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
@@ -56,8 +65,7 @@ def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
             _write_sparse(draft, file, n)
         return
     with npy(path, f"features with {n} rows", "biuf") as array:
-        check_rows(array.shape[0], n, str(path))
-        draft.stream("x", array.shape, np.float32, single(array.parts(), str(path)))
+        write_parts(draft, array.shape, array.parts(), n, str(path))
 
 
 def _write_sparse(draft: Draft, file: Npz, n: int) -> None:
@@ -69,15 +77,11 @@ def _write_sparse(draft: Draft, file: Npz, n: int) -> None:
     indptr = file.all("indptr", dtype=np.int64)
     with file.npy("indices") as columns, file.npy("data", "biuf") as values:
         stored = columns.shape[0]
-        fits = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == stored == values.shape[0]
-        if not fits or (np.diff(indptr) < 0).any():
-            raise SgcnError(
-                f"{file.path} has row pointers that do not fit, expected {n + 1} that rise from 0 "
-                f"to {stored}: save features as CSR"
-            )
+        check_pointers(indptr, n, stored, str(file.path), ": save features as CSR")
+        check_rows(values.shape[0], stored, f"data in {file.path}")
         kind = np.int32 if max(width, stored) < 2**31 else np.int64  # scipy wants one for both
         draft.write("x_indptr", indptr.astype(kind))
         draft.stream("x_indices", (stored,), kind, within(columns.parts(), width, str(file.path)))
-        place = f"{file.path}, counted by entries,"
-        draft.stream("x_data", (stored,), np.float32, single(values.parts(), place))
+        where = f"{file.path}, counted by entries,"
+        draft.stream("x_data", (stored,), np.float32, single(values.parts(), where))
     draft.header["x_shape"] = [n, width]

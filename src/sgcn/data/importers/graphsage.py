@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.draft import Draft
-from sgcn.data.importers.base import Importer, a_name, folder
+from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
 from sgcn.data.importers.nodelink import LINKS, ends_of, listed
 from sgcn.data.importers.splits import split_of, whole_numbers
+from sgcn.data.readers.fields import Fields, Names
 from sgcn.data.readers.files import existing
 from sgcn.data.readers.jsontext import json_text
-from sgcn.data.readers.words import Names, Words
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, one_of, option
@@ -37,9 +37,9 @@ class GraphSage(Importer):
     name: ClassVar[str] = "graphsage"
     summary: ClassVar[str] = "folder with PREFIX-G.json, -id_map.json, -class_map.json, -feats.npy"
 
-    prefix: str | None = option(None, a_name(), "what the files' names begin with; none: look")
+    prefix: str | None = option(None, A_NAME, "what the files' names begin with; none: look")
     links: str = option("auto", one_of("auto", "index", "id"),
-                        "ends of links: places in the list of nodes, or ids")  # fmt: skip
+                        "ends of links: indices into the list of nodes, or ids")  # fmt: skip
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
     standardise: bool = option(True, flag(), "features to mean 0, variance 1 of training rows")
 
@@ -61,7 +61,7 @@ class GraphSage(Importer):
             write_npy(draft, existing(source, features, "features"), n, train)
         edges = self._edges(path["G"], nodes, row_of)
         del nodes, row_of  # so that they are let go when the last edge is read
-        return draft.finish(draft.edges(edges, n, directed=self.directed))
+        return draft.edges(edges, n, directed=self.directed)
 
     def _edges(self, path: Path, nodes: _Nodes, row_of: _Rows) -> Iterator[tuple[Ints, Ints]]:
         mapping = self._mapping(path, nodes, row_of)
@@ -70,34 +70,29 @@ class GraphSage(Importer):
     def _mapping(self, path: Path, nodes: _Nodes, row_of: _Rows) -> Mapping:
         """How the ends of links are read.
 
-        Text is an id. A number is a place in the list of nodes where ids are text. Where both are
-        numbers, and not the same ones, only one reading may fit all links.
+        Text is an id. A number is an index into the list of nodes where ids are text. Where both
+        are numbers, and not the same ones, only one reading may fit all links.
         """
-        by_place = _by_place(path, nodes.rows)
+        by_index = _by_index(path, nodes.rows)
         by_id = _by_id(path, row_of)
         if self.links != "auto":
-            return by_place if self.links == "index" else by_id
+            return by_index if self.links == "index" else by_id
         if not nodes.numbers:
-            return lambda ends: by_id(ends) if isinstance(ends[0], str) else by_place(ends)
+            return lambda ends: by_id(ends) if isinstance(ends[0], str) else by_index(ends)
         if nodes.in_order:
-            return by_place
-        fits = [_fits(path, mapping) for mapping in (by_place, by_id)]
+            return by_index
+        fits = [_fits(path, mapping) for mapping in (by_index, by_id)]
         if all(fits):
             raise SgcnError(
-                f"{path} has links that may be ids or places in the list of nodes, expected only "
-                "one to fit: set links=id or links=index"
+                f"{path} has links that may be ids or indices into the list of nodes, expected "
+                "only one to fit: set links=id or links=index"
             )
-        return by_place if fits[0] else by_id
+        return by_index if fits[0] else by_id
 
 
 def _prefix(source: Path) -> str:
-    found = sorted(path.name.removesuffix("-G.json") for path in source.glob("*-G.json"))
-    if len(found) != 1:
-        raise SgcnError(
-            f"{source} has {len(found)} files named PREFIX-G.json, expected {_FILES}"
-            + (f": set prefix to one of {', '.join(found)}" if found else "")
-        )
-    return found[0]
+    found = (path.name.removesuffix("-G.json") for path in source.glob("*-G.json"))
+    return only(found, source, "files named PREFIX-G.json", _FILES, "prefix")
 
 
 class _Rows:
@@ -111,7 +106,7 @@ class _Rows:
 
     def __call__(self, ids: list[str]) -> Ints:
         """The rows of ``ids``; a KeyError has the first that is unknown."""
-        numbers = self.names.number(Words.of(ids))
+        numbers = self.names.number(Fields.of(ids))[:, 0]
         new = numbers >= len(self)
         if new.any():
             raise KeyError(ids[int(new.argmax())])
@@ -127,7 +122,7 @@ def _id_map(path: Path) -> _Rows:
     with json_text(path, what) as text:
         for entries in text.entries():
             given = whole_numbers(list(entries.values()))
-            parts.append((names.number(Words.of(list(entries))), given))
+            parts.append((names.number(Fields.of(list(entries)))[:, 0], given))
         text.end()
     n = len(names)
     if n == 0:
@@ -206,18 +201,18 @@ def _links(path: Path) -> Iterator[tuple[list[Any], list[Any]]]:
             yield ends_of(links, path)
 
 
-def _by_place(path: Path, rows: Ints) -> Mapping:
+def _by_index(path: Path, rows: Ints) -> Mapping:
     def mapping(ends: list[Any]) -> Ints:
-        places = whole_numbers(ends)
-        if places is None:
-            raise SgcnError(f"{path} has a link end that is no whole number, expected a place")
-        bad = (places < 0) | (places >= len(rows))
+        indices = whole_numbers(ends)
+        if indices is None:
+            raise SgcnError(f"{path} has a link end that is no whole number, expected an index")
+        bad = (indices < 0) | (indices >= len(rows))
         if bad.any():
             raise SgcnError(
-                f"{path} links to {places[bad.argmax()]}, expected a place in the list of nodes, "
-                f"from 0 to {len(rows) - 1}"
+                f"{path} links to {indices[bad.argmax()]}, expected an index into the list of "
+                f"nodes, from 0 to {len(rows) - 1}"
             )
-        chosen: Ints = rows[places]
+        chosen: Ints = rows[indices]
         return chosen
 
     return mapping

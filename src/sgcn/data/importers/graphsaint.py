@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.draft import Draft
+from sgcn.data.draft import Draft, entries
 from sgcn.data.importers.base import Importer, folder
 from sgcn.data.importers.classmap import class_map
 from sgcn.data.importers.features import write_npy
-from sgcn.data.importers.rows import columns_of
+from sgcn.data.importers.rows import check_pointers, within
 from sgcn.data.importers.splits import node_ids, split_of
-from sgcn.data.readers.arrays import Npz
+from sgcn.data.readers.arrays import Npy, Npz
+from sgcn.data.readers.fields import Fields
 from sgcn.data.readers.files import existing, read_json
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -49,11 +51,14 @@ class GraphSaint(Importer):
             train = np.flatnonzero(split == 0) if self.standardise else None
             write_npy(draft, paths["feats.npy"], n, train)
             # The edges come last: what was held for the nodes is let go.
-            return draft.finish(draft.csr(indptr, csr_columns(file, indptr)))
+            with file.npy("indices") as columns:
+                return draft.edges(csr_edges(indptr, columns), n)
 
 
 def _numbers(keys: list[str]) -> npt.NDArray[np.int64]:
-    return np.fromiter(map(int, keys), np.int64, len(keys))
+    fields = Fields.of([key.strip() for key in keys])
+    numbers: npt.NDArray[np.int64] = fields.numbers(integer=True)[:, 0]
+    return numbers
 
 
 def _split(path: Path, n: int) -> npt.NDArray[np.int8]:
@@ -61,9 +66,9 @@ def _split(path: Path, n: int) -> npt.NDArray[np.int8]:
     for key, word in _ROLES.items():
         if not isinstance(roles.get(key), list):
             raise SgcnError(f"{path} has no list {key!r}, expected {word} nodes")
-    places = {key: f"{key} in {path}" for key in _ROLES}
-    return split_of(n, [node_ids(roles[key], place) for key, place in places.items()],
-                    places.values())  # fmt: skip
+    sources = {key: f"{key} in {path}" for key in _ROLES}
+    return split_of(n, [node_ids(roles[key], where) for key, where in sources.items()],
+                    sources.values())  # fmt: skip
 
 
 def square_size(file: Npz) -> int:
@@ -79,17 +84,10 @@ def csr_pointers(file: Npz) -> npt.NDArray[np.int64]:
     n = square_size(file)
     indptr: npt.NDArray[np.int64] = file.all("indptr", dtype=np.int64)
     with file.npy("indices") as array:
-        stored = array.shape[0]
-    fits = len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == stored
-    if not fits or (np.diff(indptr) < 0).any():
-        raise SgcnError(
-            f"{file.path} has row pointers that do not fit, expected {n + 1} that rise from 0 to "
-            f"{stored}"
-        )
+        check_pointers(indptr, n, array.shape[0], str(file.path))
     return indptr
 
 
-def csr_columns(file: Npz, indptr: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Columns of the matrix with these row pointers, checked."""
-    with file.npy("indices") as array:
-        return columns_of(array.parts(), int(indptr[-1]), len(indptr) - 1, str(file.path))
+def csr_edges(indptr: Any, columns: Npy) -> Iterator[tuple[Any, ...]]:
+    """The entries of a matrix in CSR, checked: an edge goes from column to row."""
+    return entries(indptr, zip(within(columns.parts(), len(indptr) - 1, str(columns.path))))

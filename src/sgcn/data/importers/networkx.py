@@ -13,21 +13,17 @@ import numpy as np
 
 from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import finite, to_float32
-from sgcn.data.importers.base import Importer
+from sgcn.data.importers.base import Importer, text_or_none
 from sgcn.data.importers.nodelink import LINKS, WHAT, ends_of, is_directed, listed
 from sgcn.data.importers.rows import about, labels_of
 from sgcn.data.importers.splits import part_of, split_of_numbers
-from sgcn.data.layout import IDS
 from sgcn.data.readers.files import unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
-from sgcn.options import Rule, option
+from sgcn.options import option
+from sgcn.store import IDS
 
-
-def _an_attribute() -> Rule:
-    return Rule(
-        "an attribute's name, or none", lambda v: v is None or (isinstance(v, str) and v != "")
-    )
+_ATTRIBUTE = text_or_none("an attribute's name")
 
 
 @dataclass(frozen=True)
@@ -37,10 +33,10 @@ class NetworkX(Importer):
     name: ClassVar[str] = "networkx"
     summary: ClassVar[str] = "graph.json of networkx.node_link_data"
 
-    x: str = option("x", _an_attribute(), "node attribute with features: a number or a list")
-    y: str = option("y", _an_attribute(), "node attribute with a class or a 0/1 list")
-    split: str = option("split", _an_attribute(), "node attribute with train, valid or test")
-    weight: str | None = option(None, _an_attribute(), "edge attribute with weights; none: none")
+    x: str = option("x", _ATTRIBUTE, "node attribute with features: a number or a list")
+    y: str = option("y", _ATTRIBUTE, "node attribute with a class or a 0/1 list")
+    split: str = option("split", _ATTRIBUTE, "node attribute with train, valid or test")
+    weight: str | None = option(None, _ATTRIBUTE, "edge attribute with weights; none: none")
 
     def read(self, source: Path, draft: Draft) -> Graph:
         directed = is_directed(source)
@@ -56,7 +52,7 @@ class NetworkX(Importer):
         del number  # so that it is let go when the last edge is read
         with about(source):
             graph = draft.edges(edges, n, directed=directed)
-        return draft.finish(graph)
+        return graph
 
 
 def from_networkx(
@@ -94,14 +90,14 @@ def from_networkx(
 class _Nodes:
     """Ids and attributes of nodes, which come some at a time; ``wanted`` names the attributes."""
 
-    def __init__(self, wanted: dict[str, str | None], place: str) -> None:
-        self.wanted, self.place = wanted, place
+    def __init__(self, wanted: dict[str, str | None], where: str) -> None:
+        self.wanted, self.where = wanted, where
         self.names: list[Any] = []
         self.parts: dict[str, list[Any]] = {}
 
     def add(self, names: list[Any], nodes: list[Any]) -> None:
         for name, key in self.wanted.items():
-            with unreadable(Path(self.place), f"{WHAT}, each node an object"):
+            with unreadable(Path(self.where), f"{WHAT}, each node an object"):
                 found = [key is not None and key in node for node in nodes]
             if not any(found) and name not in self.parts:
                 continue
@@ -115,7 +111,7 @@ class _Nodes:
 
     def _missing(self, node: Any, key: str | None) -> NoReturn:
         raise SgcnError(
-            f"{self.place} has the node {node!r} without {key!r}, expected all to have it"
+            f"{self.where} has the node {node!r} without {key!r}, expected all to have it"
         )
 
     def _array(self, name: str, values: list[Any], names: list[Any]) -> Any:
@@ -123,21 +119,21 @@ class _Nodes:
         if name == "y":
             self._check_classes(values, names)
         if name == "split":
-            where = f"{key} in {self.place}"
+            where = f"{key} in {self.where}"
             return np.array([part_of(_plain(word), where) for word in values], np.int64)
-        array = _array(values, f"{key} of the nodes in {self.place}")
+        array = _array(values, f"{key} of the nodes in {self.where}")
         if name == "y":
             return array
         table = array[:, None] if array.ndim == 1 else array
-        place = f"{key} of {self.place}"
-        return next(finite((to_float32(table),), place, len(self.names)))
+        where = f"{key} of {self.where}"
+        return next(finite((to_float32(table),), where, len(self.names)))
 
     def _check_classes(self, values: list[Any], names: list[Any]) -> None:
         """Text has no order that would number it."""
         first = next((k for k, value in enumerate(values) if isinstance(value, str)), None)
         if first is not None:
             raise SgcnError(
-                f"{self.wanted['y']} of node {names[first]!r} in {self.place} is "
+                f"{self.wanted['y']} of node {names[first]!r} in {self.where} is "
                 f"{values[first][:40]!r}, expected a class as a number, or a 0/1 list: number the "
                 "classes from 0 on first"
             )
@@ -146,11 +142,11 @@ class _Nodes:
         """The numbers of the nodes, in their order."""
         n = len(self.names)
         if n == 0:
-            raise SgcnError(f"{self.place} has no node, expected at least one")
-        with unreadable(Path(self.place), "ids of nodes that are text or numbers"):
+            raise SgcnError(f"{self.where} has no node, expected at least one")
+        with unreadable(Path(self.where), "ids of nodes that are text or numbers"):
             number = dict(zip(self.names, range(n), strict=True))
         if len(number) != n:
-            raise SgcnError(f"{self.place} has several nodes of one id, expected each id once")
+            raise SgcnError(f"{self.where} has several nodes of one id, expected each id once")
         return number
 
     def write(self, draft: Draft) -> None:
@@ -167,13 +163,13 @@ class _Nodes:
         """x, y and split in parts, as far as there are any."""
         made = dict(self.parts)
         for name, parts in self.parts.items():
-            where = f"{self.wanted[name]} of the nodes in {self.place}"
+            where = f"{self.wanted[name]} of the nodes in {self.where}"
             if len({part.shape[1:] for part in parts}) > 1:
                 raise SgcnError(f"{where} are lists of several lengths, expected one length")
             if name == "y":
                 made[name] = [labels_of(np.concatenate(parts), len(self.names), where)]
             elif name == "split":
-                where = f"{self.wanted[name]} in {self.place}"
+                where = f"{self.wanted[name]} in {self.where}"
                 made[name] = [split_of_numbers(len(self.names), np.concatenate(parts), where)]
         return made
 
@@ -185,29 +181,29 @@ def _edges(source: Path, number: dict[Any, int], weight: str | None) -> Iterator
 
 def _numbered(
     ends: Sequence[list[Any]], links: list[Any], number: dict[Any, int], weight: str | None,
-    place: str,
+    where: str,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Sources, targets and, if there are any, weights of some edges."""
-    src, dst = (_numbers(side, number, place) for side in ends)
+    src, dst = (_numbers(side, number, where) for side in ends)
     if weight is None:
         return src, dst
     missing = next((k for k, link in enumerate(links) if weight not in link), None)
     if missing is not None:
         edge = ends[0][missing], ends[1][missing]
         raise SgcnError(
-            f"{place} has the edge {edge!r} without {weight!r}, expected all to have it"
+            f"{where} has the edge {edge!r} without {weight!r}, expected all to have it"
         )
-    return src, dst, _array([link[weight] for link in links], f"{weight} of the edges in {place}")
+    return src, dst, _array([link[weight] for link in links], f"{weight} of the edges in {where}")
 
 
-def _numbers(ends: list[Any], number: dict[Any, int], place: str) -> Any:
+def _numbers(ends: list[Any], number: dict[Any, int], where: str) -> Any:
     """The numbers of the nodes that some edges start or end at."""
-    with unreadable(Path(place), "ends of edges that are ids of nodes"):
+    with unreadable(Path(where), "ends of edges that are ids of nodes"):
         try:
             return np.fromiter(map(number.__getitem__, ends), np.int32, len(ends))
         except KeyError as error:
             raise SgcnError(
-                f"{place} has an edge to {error.args[0]!r}, expected the id of a node"
+                f"{where} has an edge to {error.args[0]!r}, expected the id of a node"
             ) from None
 
 
@@ -216,11 +212,11 @@ def _plain(word: Any) -> Any:
     return word if isinstance(word, str | int | float | None) else repr(word)
 
 
-def _array(values: list[Any], place: str) -> Any:
+def _array(values: list[Any], where: str) -> Any:
     try:
         array = np.array(values)
     except ValueError:
-        raise SgcnError(f"{place} are lists of several lengths, expected one length") from None
+        raise SgcnError(f"{where} are lists of several lengths, expected one length") from None
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
-        raise SgcnError(f"{place} are {array.dtype}, expected numbers or lists of them")
+        raise SgcnError(f"{where} are {array.dtype}, expected numbers or lists of them")
     return array

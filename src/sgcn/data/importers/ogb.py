@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,12 +12,12 @@ import numpy as np
 
 from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single
-from sgcn.data.importers.base import Importer, a_name, folder
+from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.rows import checked_edges, counted, labels_of
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.arrays import Npz
-from sgcn.data.readers.files import existing, gunzipped
-from sgcn.data.readers.lines import number_rows
+from sgcn.data.readers.files import existing
+from sgcn.data.readers.tables import Text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, option
@@ -33,7 +32,7 @@ class Ogb(Importer):
     name: ClassVar[str] = "ogb"
     summary: ClassVar[str] = "folder of ogbn-...: raw/*.csv.gz or raw/*.npz, split/NAME/*.csv.gz"
 
-    split: str | None = option(None, a_name(), "which folder of split; none: the only one")
+    split: str | None = option(None, A_NAME, "which folder of split; none: the only one")
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
 
     def read(self, source: Path, draft: Draft) -> Graph:
@@ -42,37 +41,33 @@ class Ogb(Importer):
         layout = _Arrays(source, self.limit) if binary else _Tables(source, self.limit)
         paths = [self._split_file(source, part) for part in ("train", "valid", "test")]
         n = layout.nodes()
-        with layout.labels() as (width, parts, place):
+        with layout.labels() as (width, parts, where):
             one = width == 1
             draft.stream(
                 "y",
                 (n,) if one else (n, width),
                 np.int64 if one else np.uint8,
-                _labels(counted(parts, n, place), place),
+                _labels(counted(parts, n, where), where),
             )
         # Only now is n believed: there is a label for each node.
         ids = [_column(path, f"a node id in each line ({path.name})", self.limit) for path in paths]
         draft.write("split", split_of(n, ids, map(str, paths)))
-        with layout.features() as (width, parts, place):
+        with layout.features() as (width, parts, where):
             if width:
-                rows = single(counted(parts, n, place), place)
+                rows = single(counted(parts, n, where), where)
                 draft.stream("x", (n, width), np.float32, rows)
         edges = checked_edges(layout.edges(), n, str(layout.edge_file))
-        return draft.finish(draft.edges(edges, n, directed=self.directed))
+        return draft.edges(edges, n, directed=self.directed)
 
     def _split_file(self, source: Path, part: str) -> Path:
         within = source / "split"
-        found = sorted(path.name for path in within.glob("*/"))
-        name = self.split or (found[0] if len(found) == 1 else None)
-        if not name:
-            raise SgcnError(
-                f"{within} has {len(found)} folders, expected one with train, valid and test"
-                + (f": set split to one of {', '.join(found)}" if found else "")
-            )
+        found = (path.name for path in within.glob("*/"))
+        what = "one with train, valid and test"
+        name = self.split or only(found, within, "folders", what, "split")
         return _packed(source, f"split/{name}/{part}.csv")
 
 
-#: Columns (0 where there is no such file), rows in parts, and what to call the place.
+#: Columns (0 where there is no such file), rows in parts, and what to call their source.
 Rows = Iterator[tuple[int, Iterable[Any], str]]
 
 
@@ -89,34 +84,24 @@ class _Tables:
     def edges(self) -> Iterator[tuple[Any, Any]]:
         count = _one(_packed(self.source, "raw/num-edge-list.csv"), 0, self.limit)
         what = "an edge in each line, source and target (edge.csv)"
-        with gunzipped(self.edge_file, what, self.limit) as file:
-            parts = number_rows(file, self.edge_file, what, 2)
-            yield from (
-                (part[:, 0], part[:, 1]) for part in counted(parts, count, str(self.edge_file))
-            )
+        parts = _table(self.edge_file, what, self.limit, 2).all_numbers(integer=True)
+        for part in counted(parts, count, str(self.edge_file)):
+            yield part[:, 0], part[:, 1]
 
     @contextmanager
     def labels(self) -> Rows:
-        with self._rows(_packed(self.source, "raw/node-label.csv"), "labels") as rows:
-            yield rows
+        yield self._rows(_packed(self.source, "raw/node-label.csv"), "labels")
 
     @contextmanager
     def features(self) -> Rows:
         if not any(_there(self.source, f"raw/node-feat.csv{end}") for end in ("", ".gz")):
             yield 0, (), ""
             return
-        with self._rows(_packed(self.source, "raw/node-feat.csv"), "features") as rows:
-            yield rows
+        yield self._rows(_packed(self.source, "raw/node-feat.csv"), "features")
 
-    @contextmanager
-    def _rows(self, path: Path, noun: str) -> Rows:
-        what = f"the {noun} of a node in each line ({path.name})"
-        with gunzipped(path, what, self.limit) as file:
-            parts = number_rows(file, path, what, None, dtype=np.float64)
-            first = next(parts, None)
-            if first is None:
-                raise SgcnError(f"{path} has no rows, expected {what}")
-            yield first.shape[1], chain((first,), parts), str(path)
+    def _rows(self, path: Path, noun: str) -> tuple[int, Iterable[Any], str]:
+        table = _table(path, f"the {noun} of a node in each line ({path.name})", self.limit)
+        return table.width, table.all_numbers(), str(path)
 
 
 class _Arrays:
@@ -173,9 +158,12 @@ def _packed(source: Path, name: str) -> Path:
     return existing(source, name if plain else f"{name}.gz", _FILES)
 
 
+def _table(path: Path, what: str, limit: int, width: int | None = None) -> Text:
+    return Text(path, what, limit, width=width, comments="")
+
+
 def _column(path: Path, what: str, limit: int) -> Any:
-    with gunzipped(path, what, limit) as file:
-        parts = [part[:, 0] for part in number_rows(file, path, what, 1)]
+    parts = [part[:, 0] for part in _table(path, what, limit, 1).all_numbers(integer=True)]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
@@ -192,10 +180,10 @@ def _single(numbers: Any, least: int, path: Path) -> int:
     return int(numbers[0])
 
 
-def _labels(parts: Iterable[Any], place: str) -> Iterator[Any]:
+def _labels(parts: Iterable[Any], where: str) -> Iterator[Any]:
     """Classes (-1 for nan) or 0/1 rows; rows are counted from the part's first in messages."""
     before = 0
     for part in parts:
-        where = f"{place}, counted from row {before} on," if before else place
-        yield labels_of(part, len(part), where)
+        rows = f", counted from row {before} on," if before else ""
+        yield labels_of(part, len(part), f"{where}{rows}")
         before += len(part)

@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from sgcn.data.draft import Draft, chunks, progress, rows_of
+from sgcn.chunks import chunks, progress, rows_of
+from sgcn.data.draft import Draft
 from sgcn.data.feature_rows import single, to_float32
-from sgcn.data.importers.base import Importer, a_name, folder
+from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.rows import checked_edges
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.files import existing
-from sgcn.data.readers.lines import number_rows
 from sgcn.data.readers.pickles import Csr, Lists, array_of, read_lists, read_pickle
+from sgcn.data.readers.tables import Text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import integer, option
@@ -40,7 +41,7 @@ class Planetoid(Importer):
     name: ClassVar[str] = "planetoid"
     summary: ClassVar[str] = "folder with ind.NAME.{x,tx,allx,y,ty,ally,graph,test.index}"
 
-    dataset: str | None = option(None, a_name(), "NAME in the files' names; none: look")
+    dataset: str | None = option(None, A_NAME, "NAME in the files' names; none: look")
     validation: int = option(500, integer(), "how many nodes after the training ones validate")
 
     def read(self, source: Path, draft: Draft) -> Graph:
@@ -49,7 +50,7 @@ class Planetoid(Importer):
         n = self._write_rows(draft, path)
         lists = read_lists(path["graph"], _GRAPH, draft.folder / "lists")
         edges = checked_edges(_edges(path["graph"], lists), n, str(path["graph"]))
-        return draft.finish(draft.edges(edges, n))
+        return draft.edges(edges, n)
 
     def _write_rows(self, draft: Draft, path: dict[str, Path]) -> int:
         """Features, labels and split; how many nodes there are."""
@@ -85,8 +86,8 @@ class Planetoid(Importer):
             raise SgcnError(f"{path['tx']} has {tx.shape[1]} columns, expected as many as allx")
 
         train, last = np.arange(len(y)), len(y) + self.validation
-        places = [str(path[part]) for part in ("y", "allx", "test.index")]
-        draft.write("split", split_of(n, (train, np.arange(len(y), last), test), places))
+        sources = [str(path[part]) for part in ("y", "allx", "test.index")]
+        draft.write("split", split_of(n, (train, np.arange(len(y), last), test), sources))
         labels = np.full(n, -1, np.int64)
         labels[:first], labels[test] = ally, ty
         draft.write("y", labels)
@@ -95,19 +96,14 @@ class Planetoid(Importer):
 
 
 def _name(source: Path) -> str:
-    found = sorted(path.name[4:-6] for path in source.glob("ind.*.graph"))
-    if len(found) != 1:
-        raise SgcnError(
-            f"{source} has {len(found)} files named ind.NAME.graph, expected {_FILES}"
-            + (f": set dataset to one of {', '.join(found)}" if found else "")
-        )
-    return found[0]
+    found = (path.name[4:-6] for path in source.glob("ind.*.graph"))
+    return only(found, source, "files named ind.NAME.graph", _FILES, "dataset")
 
 
 def _test_index(path: Path) -> npt.NDArray[np.int64]:
     what = "a node id in each line (test.index)"
-    with path.open("rb") as file:
-        parts = [part[:, 0] for part in number_rows(file, path, what, 1)]
+    table = Text(path, what, width=1, comments="")
+    parts = [part[:, 0] for part in table.all_numbers(integer=True)]
     if not parts:
         raise SgcnError(f"{path} names no node, expected {what}")
     ids: npt.NDArray[np.int64] = np.concatenate(parts)
@@ -116,59 +112,14 @@ def _test_index(path: Path) -> npt.NDArray[np.int64]:
     return ids
 
 
-@dataclass(frozen=True)
-class _Dense:
-    """Features that are still in their file."""
-
-    values: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        rows, width = self.values.shape
-        return rows, width
-
-    def rows(self, ids: Any) -> npt.NDArray[np.float32]:
-        """Some rows; that of -1 is zero."""
-        rows = to_float32(self.values[ids])
-        rows[ids < 0] = 0.0
-        return rows
-
-
-@dataclass(frozen=True)
-class _Sparse:
-    """The same, of a CSR matrix."""
-
-    values: Any
-    columns: Any
-    pointers: npt.NDArray[np.int64]
-    shape: tuple[int, int]
-
-    def rows(self, ids: Any) -> Any:
-        """Some rows as a matrix, sorted and with no entry twice; that of -1 is empty."""
-        lengths = self.lengths(ids)
-        chosen = _places(self.pointers[ids], lengths)
-        parts = (
-            to_float32(self.values[chosen]),
-            self.columns[chosen].astype(np.int32),
-            np.append(0, np.cumsum(lengths)),
-        )
-        matrix: Any = sp.csr_array(parts, shape=(len(ids), self.shape[1]))
-        matrix.sum_duplicates()
-        return matrix
-
-    def lengths(self, ids: Any) -> npt.NDArray[np.int64]:
-        lengths: npt.NDArray[np.int64] = np.where(ids < 0, 0, np.diff(self.pointers)[ids])
-        return lengths
-
-
-def _matrix(path: Path) -> _Dense | _Sparse:
-    """Features: a dense array, or a CSR matrix whose parts fit each other."""
+def _matrix(path: Path) -> Any:
+    """Features over the bytes of the file: an array, or a CSR matrix whose parts fit each other."""
     what = f"a pickle of a scipy CSR matrix or a numpy array ({path.name})"
     value = read_pickle(path, what)
-    matrix = _csr(value) if isinstance(value, Csr) else _dense(value)
-    if matrix is None or 0 in matrix.shape:
+    matrix = _csr(value) if isinstance(value, Csr) else array_of(value)
+    if matrix is None or matrix.ndim != 2 or 0 in matrix.shape:
         raise SgcnError(f"{path} holds something else or nothing, expected {what}")
-    values = matrix.values
+    values = matrix.data if is_sparse(matrix) else matrix
     if values.dtype.kind not in "biuf":
         raise SgcnError(f"{path} holds {values.dtype}, expected {what}")
     parts = (values[part] for part in chunks(len(values), math.prod(values.shape[1:])))
@@ -177,40 +128,37 @@ def _matrix(path: Path) -> _Dense | _Sparse:
     return matrix
 
 
-def _dense(value: Any) -> _Dense | None:
-    values = array_of(value)
-    return None if values is None or values.ndim != 2 else _Dense(values)
-
-
-def _csr(value: Csr) -> _Sparse | None:
+def _csr(value: Csr) -> Any:
     """A checked matrix of the file's parts, or None if they do not make one."""
-    shape = value.state.get("_shape")
     data, columns, pointers = (
         array_of(value.state.get(key)) for key in ("data", "indices", "indptr")
     )
     if data is None or columns is None or pointers is None:
         return None
-    if not (isinstance(shape, tuple) and len(shape) == 2 and all(type(s) is int for s in shape)):
+    if data.dtype == np.float16 or not data.dtype.isnative:  # scipy cannot index these
+        data = to_float32(data)
+    try:
+        shape: Any = value.state.get("_shape")
+        matrix: Any = sp.csr_array((data, columns, pointers), shape=tuple(shape))
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError, OverflowError):
         return None
-    rows, width = shape
-    sound = (
-        data.ndim == columns.ndim == pointers.ndim == 1
-        and columns.dtype.kind in "iu"
-        and pointers.dtype.kind in "iu"
-        and len(pointers) == rows + 1
-        and len(data) == len(columns)
-        and 0 < width < 2**31
-        and pointers[0] == 0
-        and pointers[-1] == len(columns)
-    )
-    if not sound:
-        return None
-    pointers = pointers.astype(np.int64)
-    if (np.diff(pointers) < 0).any() or (columns.size and columns.min() < 0):
-        return None
-    if columns.size and columns.max() >= width:
-        return None
-    return _Sparse(data, columns, pointers, shape)
+    return matrix
+
+
+def _rows(matrix: Any, ids: Any) -> Any:
+    """Some rows as float32, those of -1 zero; sparse ones are sorted, with no entry twice."""
+    rows: Any = matrix[np.maximum(ids, 0)]
+    if not is_sparse(rows):
+        rows = to_float32(rows)
+        rows[ids < 0] = 0.0
+        return rows
+    kept = np.repeat(ids >= 0, np.diff(rows.indptr))
+    pointers = np.append(0, np.cumsum(np.where(ids < 0, 0, np.diff(rows.indptr))))
+    parts = (to_float32(rows.data[kept]), rows.indices[kept], pointers)
+    rows = sp.csr_array(parts, shape=rows.shape)
+    rows.sum_duplicates()
+    return rows
 
 
 def _classes(path: Path) -> npt.NDArray[np.int64]:
@@ -230,37 +178,32 @@ def _classes(path: Path) -> npt.NDArray[np.int64]:
     return classes
 
 
-def _write_features(
-    draft: Draft, allx: _Dense | _Sparse, tx: _Dense | _Sparse, test: Any, n: int
-) -> None:
+def _write_features(draft: Draft, allx: Any, tx: Any, test: Any, n: int) -> None:
     """Rows in the order of nodes; sparse ones stay sparse."""
     first, width = allx.shape
     rest = np.full(n - first, -1)
     rest[test - first] = np.arange(len(test))
-    if isinstance(allx, _Sparse) and isinstance(tx, _Sparse):
-        _write_sparse(draft, ((allx, np.arange(first)), (tx, rest)), (n, width))
+    sources = ((allx, np.arange(first)), (tx, rest))
+    if is_sparse(allx) and is_sparse(tx):
+        _write_sparse(draft, sources, (n, width))
         return
-    parts: Iterator[Any] = (
-        matrix.rows(ids[part])
-        for matrix, ids in ((allx, np.arange(first)), (tx, rest))
-        for part in chunks(len(ids), width)
+    parts = (
+        _rows(matrix, ids[part]) for matrix, ids in sources for part in chunks(len(ids), width)
     )
     dense = (part.toarray() if is_sparse(part) else part for part in parts)
     draft.stream("x", (n, width), np.float32, dense)
 
 
-def _write_sparse(
-    draft: Draft, rows: tuple[tuple[_Sparse, Any], ...], shape: tuple[int, int]
-) -> None:
-    """``rows`` are matrices with the ids of their rows that are wanted.
+def _write_sparse(draft: Draft, sources: tuple[Any, ...], shape: tuple[int, int]) -> None:
+    """``sources`` are matrices with the ids of their rows that are wanted.
 
     The files are read once for each array: how many entries there are is known at the end only.
     """
 
     def parts() -> Iterator[Any]:
-        for matrix, ids in rows:
-            for part in _even(matrix.lengths(ids)):
-                yield matrix.rows(ids[part])
+        for matrix, ids in sources:
+            for part in _even(np.diff(matrix.indptr)[ids]):
+                yield _rows(matrix, ids[part])
 
     with progress("reading x", " rows", shape[0]) as step:
         lengths = [np.zeros(1, np.int64)]
@@ -283,7 +226,7 @@ def _edges(path: Path, lists: Lists) -> Iterator[tuple[Any, Any]]:
     if edges > path.stat().st_size:
         raise SgcnError(f"{path} has {edges} edges, more than its bytes, expected {_GRAPH}")
     for part in _even(lists.lengths):
-        chosen = _places(lists.starts[part], lists.lengths[part])
+        chosen = _entries_of(lists.starts[part], lists.lengths[part])
         yield lists.values[chosen], np.repeat(lists.nodes[part], lists.lengths[part])
 
 
@@ -293,8 +236,8 @@ def _even(lengths: Any) -> Iterator[slice]:
     return (slice(*ends) for ends in pairwise((0, *cuts.tolist(), len(lengths))))
 
 
-def _places(starts: Any, lengths: Any) -> Any:
-    """Where the entries of rows are, row after row."""
+def _entries_of(starts: Any, lengths: Any) -> Any:
+    """The indices of the entries of rows, row after row."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)

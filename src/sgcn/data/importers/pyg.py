@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sgcn.data.draft import Draft, chunks
+from sgcn.chunks import chunks
+from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
 from sgcn.data.importers.features import write_features
 from sgcn.data.importers.rows import about, check_ids, checked_edges, labels_of
@@ -43,7 +44,7 @@ class Pyg(Importer):
         used = (*_USED, "edge_weight") if self.weighted else _USED
         data = _tensors(_load(source, self.limit), source, used)
         edges, n = data["edge_index"], _nodes(data, source)
-        place = f"edge_index in {source}"
+        where = f"edge_index in {source}"
         if "x" in data:
             write_features(draft, data["x"], n, f"x in {source}")
         if "y" in data:
@@ -60,8 +61,8 @@ class Pyg(Importer):
             columns.append(_edge_weight(data, source))
         parts = (tuple(column[part] for column in columns) for part in chunks(edges.shape[1]))
         with about(source):
-            graph = draft.edges(checked_edges(parts, n, place), n, directed=self.directed)
-        return draft.finish(graph)
+            graph = draft.edges(checked_edges(parts, n, where), n, directed=self.directed)
+        return graph
 
     def _mask(self, data: Mapping[str, Any], key: str | None, source: Path) -> Any:
         mask = data.get(key or "")

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sgcn.data.draft import Draft, entries
+from sgcn.data.draft import Draft
 from sgcn.data.importers.beside import Beside, Ids
-from sgcn.data.importers.graphsaint import csr_columns, csr_pointers, square_size
+from sgcn.data.importers.graphsaint import csr_edges, csr_pointers, square_size
 from sgcn.data.importers.rows import about, checked_edges
 from sgcn.data.readers.arrays import Npy, Npz
 from sgcn.data.readers.files import unreadable
@@ -42,7 +42,7 @@ class Scipy(Beside):
                 weighted=self.weighted,
             )  # fmt: skip
         self.write_rows(draft, len(graph), Ids())
-        return draft.finish(graph)
+        return graph
 
 
 def matrix_graph(
@@ -60,14 +60,13 @@ def matrix_graph(
                     f"{file.path} has {rows.shape[0]} rows and {columns.shape[0]} columns of "
                     "entries, expected as many"
                 )
-            edges = zip(columns.parts(), rows.parts(), strict=True)
+            pairs = zip(columns.parts(), rows.parts(), strict=True)
+            edges = checked_edges(pairs, n, str(file.path))
             return _graph_of(file, draft, n, edges, directed, transpose, weighted)
     indptr = csr_pointers(file)
-    indices = csr_columns(file, indptr)
-    if not weighted and not (directed and transpose):
-        return draft.csr(indptr, indices, directed=directed)
-    n = len(indptr) - 1
-    return _graph_of(file, draft, n, entries(indptr, indices), directed, transpose, weighted)
+    with file.npy("indices") as columns:
+        n, edges = len(indptr) - 1, csr_edges(indptr, columns)
+        return _graph_of(file, draft, n, edges, directed, transpose, weighted)
 
 
 def _graph_of(
@@ -77,7 +76,6 @@ def _graph_of(
     """The graph of (column, row) pairs, and of the values beside them if it is ``weighted``."""
     if transpose:
         edges = ((receivers, senders) for senders, receivers in edges)
-    edges = checked_edges(edges, n, str(file.path))
     if not weighted:
         return draft.edges(edges, n, directed=directed)
     with file.npy("data", "biuf") as values, about(file.path):

@@ -33,33 +33,33 @@ def whole_numbers(values: list[Any]) -> npt.NDArray[Any] | None:
     return numbers if numbers.ndim == 1 and numbers.dtype.kind in "iu" else None
 
 
-def node_ids(values: list[Any], place: str) -> npt.NDArray[Any]:
+def node_ids(values: list[Any], where: str) -> npt.NDArray[Any]:
     """A list out of JSON as node ids."""
     ids = whole_numbers(values)
     if ids is None:
-        raise SgcnError(f"{place} holds other things than numbers, expected whole node ids")
+        raise SgcnError(f"{where} holds other things than numbers, expected whole node ids")
     return ids
 
 
-def split_of(nodes: int, ids: Iterable[Any], places: Iterable[str]) -> npt.NDArray[np.int8]:
-    """The split with the given ids of train, validation and test; ``places`` names each source."""
+def split_of(nodes: int, ids: Iterable[Any], sources: Iterable[str]) -> npt.NDArray[np.int8]:
+    """The split with the given ids of train, validation and test; ``sources`` names each source."""
     split = np.full(nodes, -1, np.int8)
-    for part, (chosen, place) in enumerate(zip(ids, places, strict=True)):
+    for part, (chosen, where) in enumerate(zip(ids, sources, strict=True)):
         chosen = np.asarray(chosen)
         if chosen.size == 0:
-            raise SgcnError(f"{place} names no node, expected at least one for {PARTS[part]}")
+            raise SgcnError(f"{where} names no node, expected at least one for {PARTS[part]}")
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise SgcnError(f"{place} holds {chosen.dtype}, expected a list of whole node ids")
+            raise SgcnError(f"{where} holds {chosen.dtype}, expected a list of whole node ids")
         bad = (chosen < 0) | (chosen >= nodes)
         if bad.any():
             raise SgcnError(
-                f"{place} names node {chosen[bad.argmax()]}, expected ids from 0 to {nodes - 1}"
+                f"{where} names node {chosen[bad.argmax()]}, expected ids from 0 to {nodes - 1}"
             )
         taken = split[chosen] != -1
         if taken.any():
             node = chosen[taken.argmax()]
             raise SgcnError(
-                f"{place} names node {node}, which is in {PARTS[split[node]]} already, expected "
+                f"{where} names node {node}, which is in {PARTS[split[node]]} already, expected "
                 "parts that do not overlap"
             )
         split[chosen] = part
@@ -67,35 +67,30 @@ def split_of(nodes: int, ids: Iterable[Any], places: Iterable[str]) -> npt.NDArr
 
 
 def split_of_parts(
-    n: int, given: Callable[[str], Any], place: Callable[[str], str]
+    n: int, given: Callable[[str], Any], where: Callable[[str], str]
 ) -> npt.NDArray[np.int8] | None:
     """The split of masks or lists of ids; ``given`` has them by name, or None.
 
     All three parts or none of them. A vector of n booleans, or of n zeros and ones, is a mask.
     """
-    found: list[Any] = []
-    places: list[str] = []
+    found: dict[str, tuple[Any, str]] = {}
     for part, words in NAMES.items():
         word = next((word for word in words if given(word) is not None), None)
-        if word is None:
-            found.append(None)
-            places.append(part)
-            continue
-        found.append(_ids(given(word), n, place(word)))
-        places.append(place(word))
-    missing = [part for part, ids in zip(PARTS, found, strict=True) if ids is None]
-    if len(missing) == len(PARTS):
+        if word is not None:
+            found[part] = _ids(given(word), n, where(word)), where(word)
+    if not found:
         return None
+    ids, sources = zip(*found.values(), strict=True)
+    missing = [part for part in PARTS if part not in found]
     if missing:
-        there = next(where for where, ids in zip(places, found, strict=True) if ids is not None)
         raise SgcnError(
-            f"{there} is there and nothing names the nodes of {' and '.join(missing)}, expected "
-            "all three parts or none"
+            f"{sources[0]} is there and nothing names the nodes of {' and '.join(missing)}, "
+            "expected all three parts or none"
         )
-    return split_of(n, found, places)
+    return split_of(n, ids, sources)
 
 
-def _ids(values: Any, n: int, place: str) -> Any:
+def _ids(values: Any, n: int, where: str) -> Any:
     values = np.asarray(values)
     mask = values.dtype.kind == "b" or (
         values.shape == (n,) and values.dtype.kind in "iuf" and bool(np.isin(values, (0, 1)).all())
@@ -103,11 +98,11 @@ def _ids(values: Any, n: int, place: str) -> Any:
     if not mask:
         return values
     if values.shape != (n,):
-        raise SgcnError(f"{place} has shape {values.shape}, expected {n} values, one for each node")
+        raise SgcnError(f"{where} has shape {values.shape}, expected {n} values, one for each node")
     return np.flatnonzero(values)
 
 
-def part_of(word: Any, place: str) -> int:
+def part_of(word: Any, where: str) -> int:
     """The part that a word or number means: train, valid, test; 0, 1, 2; none or -1 for none."""
     key = word.strip().lower() if isinstance(word, str) else word
     if key in _PART:
@@ -117,21 +112,21 @@ def part_of(word: Any, place: str) -> int:
     number = str(key)
     if isinstance(key, bool) or number not in ("-1", "0", "1", "2"):
         raise SgcnError(
-            f"{place} has the part {word!r}, expected train, valid or test; or 0, 1 or 2; or none"
+            f"{where} has the part {word!r}, expected train, valid or test; or 0, 1 or 2; or none"
         )
     return int(number)
 
 
-def split_of_numbers(n: int, parts: Any, place: str) -> npt.NDArray[np.int8]:
+def split_of_numbers(n: int, parts: Any, where: str) -> npt.NDArray[np.int8]:
     """The split of one number a node: 0, 1, 2, and -1 for none."""
-    check_rows(len(parts), n, place)
+    check_rows(len(parts), n, where)
     bad = (parts < -1) | (parts > 2)
     if bad.any():
-        part_of(int(parts[np.argmax(bad)]), place)
+        part_of(int(parts[np.argmax(bad)]), where)
     return split_of(
         n,
         [np.flatnonzero(parts == part) for part in range(len(PARTS))],
-        [f"{part} in {place}" for part in PARTS],
+        [f"{part} in {where}" for part in PARTS],
     )
 
 

@@ -13,7 +13,7 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from sgcn.data.draft import chunks, progress
+from sgcn.chunks import chunks, progress
 from sgcn.data.readers.files import LIMIT, check_size, checked, unreadable
 from sgcn.errors import SgcnError
 
@@ -49,7 +49,7 @@ class Npy:
                 f"{path} holds {self.dtype} of shape {self.shape}, expected {what}: "
                 f"{ndim} dimension{'s' * (ndim > 1)} of {_words(kinds)}"
             )
-        if size is not None:  # before anything is allocated for what the header promises
+        if size is not None:  # before anything is allocated for what the header says
             with unreadable(path, what):
                 start = file.tell()
             row = self.dtype.itemsize * math.prod(self.shape[1:])
@@ -82,21 +82,15 @@ class Npy:
                 step(rows)
 
     def all(self, dtype: Any = None) -> Any:
-        """The whole array, as ``dtype``."""
-        array = np.empty(0, dtype or self.dtype)
-        for start, part in self.numbered():
-            if start == 0:  # not before the first rows are there: the header may promise anything
+        """All rows as one array of ``dtype``."""
+        array, start = np.empty(0, dtype or self.dtype), 0
+        for part in self.parts():
+            if start == 0:  # not before the first rows are there: the header may say anything
                 with unreadable(self.path, self.what):
                     array = np.empty(self.shape, dtype or self.dtype)
             array[start : start + len(part)] = part
-        return array.reshape(self.shape)
-
-    def numbered(self) -> Iterator[tuple[int, Any]]:
-        """`parts`, each with the number of its first row."""
-        start = 0
-        for part in self.parts():
-            yield start, part
             start += len(part)
+        return array.reshape(self.shape)
 
 
 def _words(kinds: str) -> str:

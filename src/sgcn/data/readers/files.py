@@ -127,7 +127,7 @@ class _Limited:
 
 
 def read_json(path: Path, what: str, kind: type) -> Any:
-    """A JSON file whose top is a ``kind`` (dict or list)."""
+    """A JSON file whose outermost value is a ``kind`` (dict or list)."""
     with unreadable(checked(path, what), what), path.open("rb") as file:
         value = json.load(file)
     if not isinstance(value, kind):

@@ -1,4 +1,7 @@
-"""JSON of any length in bounded memory: an object's members, and long lists a piece at a time."""
+"""JSON of any length in bounded memory: an object's members, and long lists a piece at a time.
+
+`ijson` is about as fast, but refuses NaN and Infinity, which Python's `json` and so NetworkX write.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from sgcn.data.draft import progress
+from sgcn.chunks import progress
 from sgcn.data.readers.files import Readable, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
@@ -56,7 +59,7 @@ class JsonText:
             self._expect(b",")
 
     def value(self) -> Any:
-        """The value at the cursor, whole."""
+        """The complete value at the cursor."""
         start = self._peek()
         if start == b'"':
             return self._parsed(self._match(_STRING))

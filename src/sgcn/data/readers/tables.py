@@ -1,29 +1,33 @@
-"""Tables of others: delimited text, plain or gzipped, and Parquet; some rows at a time."""
+"""Tables of others: delimited text, plain or gzipped, and Parquet; some rows at a time.
+
+Text is split and read by kernels of our own: pyarrow's CSV reader takes 1.3 to 1.8 times as long,
+and has neither comments, nor runs of blanks between fields, nor the line of a bad one.
+"""
 
 from __future__ import annotations
 
 import csv
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sgcn.data.draft import progress, rows_of
-from sgcn.data.readers.files import check_size, checked, gunzipped, unreadable
-from sgcn.data.readers.lines import number_rows, whole_lines
-from sgcn.data.readers.words import NotANumberError, Words
+from sgcn.chunks import progress, rows_of
+from sgcn.data.readers.fields import Fields, NotANumberError
+from sgcn.data.readers.files import LIMIT, Readable, check_size, checked, gunzipped, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
 from sgcn.options import nearest
 
 COMMENTS = "#%"
-_MARKS = np.array(list(COMMENTS.encode()), np.uint8)
 #: A first line of words with one of these names the columns.
 _TITLES = {"source", "src", "from", "target", "dst", "to", "weight", "node", "id", "node_id",
            "label", "class", "split", "part"}  # fmt: skip
+#: Bytes of text that are read at a time, and what a single line may have.
+_TEXT, _LINE = 1 << 18, 1 << 28
 
 
 class Table(ABC):
@@ -33,8 +37,6 @@ class Table(ABC):
     what: str
     names: list[str] | None
     width: int
-    #: Whether all columns are numbers, as far as the first rows tell.
-    numeric: bool
     #: What to do about text in a column of numbers; None stands for the other columns.
     hints: Mapping[int | None, str] = {}
 
@@ -43,30 +45,31 @@ class Table(ABC):
         """How many there are."""
 
     @abstractmethod
-    def numbers(self, dtype: Any = np.float64) -> Iterator[Any]:
-        """All columns as a 2-D array of int64 or float64, some rows at a time."""
-
-    @abstractmethod
-    def words(self, chosen: list[int]) -> Iterator[list[Words]]:
+    def fields(self, chosen: Sequence[int]) -> Iterator[Fields]:
         """The chosen columns as text, some rows at a time."""
 
-    def columns(self, chosen: list[int], *, whole: bool = False) -> Iterator[list[Any]]:
-        """The chosen columns as numbers, whatever the others hold."""
-        for part in self.words(chosen):
-            pairs = zip(part, chosen, strict=True)
-            yield [self._values(words, k, str(self.path), whole) for words, k in pairs]
+    @abstractmethod
+    def numbers(self, *groups: Sequence[int], integer: bool = False) -> Iterator[tuple[Any, ...]]:
+        """For each group of columns a 2-D array of numbers, some rows at a time."""
 
-    def _values(self, words: Words, column: int, place: str, whole: bool) -> Any:
+    def all_numbers(self, *, integer: bool = False) -> Iterator[Any]:
+        """All columns as a 2-D array, some rows at a time."""
+        return (part for (part,) in self.numbers(range(self.width), integer=integer))
+
+    def values(self, fields: Fields, columns: Sequence[int], *, integer: bool = False) -> Any:
+        """The numbers in fields of these columns."""
         try:
-            return words.numbers(place, whole=whole)
+            return fields.numbers(integer=integer)
         except NotANumberError as error:
-            raise self._advised(error, column) from None
+            column = columns[error.column]
+            named = self.names and f"column {self.names[column]!r}"
+            hint = self.hints.get(column, self.hints.get(None, ""))
+            raise SgcnError(
+                f"{self.path} has {error.found}, expected {self.what}: a {error.kind} number in "
+                f"{named or f'field {column + 1}'}{f'; {hint}' if hint else ''}"
+            ) from None
 
-    def _advised(self, error: SgcnError, column: int | None) -> SgcnError:
-        hint = self.hints.get(column, self.hints.get(None, ""))
-        return SgcnError(f"{error}; {hint}") if hint else error
-
-    def place(self, column: int | str) -> int:
+    def index_of(self, column: int | str) -> int:
         """The number of a column that was named, or numbered from 0."""
         if isinstance(column, int):
             if column >= self.width:
@@ -94,83 +97,98 @@ def open_table(
     checked(path, what)
     if path.suffix == ".parquet":
         return Parquet(path, what, limit)
-    return Text(path, what, delimiter, header, limit)
+    return Text(path, what, limit, delimiter=delimiter, header=header)
 
 
 class Text(Table):
-    """Lines of fields. Lines that begin with # or %, and empty ones, are passed over."""
+    """Lines of fields. Lines that begin with one of ``comments``, and empty ones, are passed over.
+
+    Without ``width`` the first row says how many fields there are; without ``header`` the first
+    two rows say whether the first names the columns.
+    """
 
     def __init__(
-        self, path: Path, what: str, delimiter: str, header: bool | None, limit: int
+        self,
+        path: Path,
+        what: str,
+        limit: int = LIMIT,
+        *,
+        delimiter: str = ",",
+        header: bool | None = False,
+        width: int | None = None,
+        comments: str = COMMENTS,
     ) -> None:
-        self.path, self.what, self.limit = path, what, limit
+        self.path, self.what, self.limit, self.comments = path, what, limit, comments
         kind = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
         auto = {".csv": ",", ".tsv": "\t"}.get(kind, "")
         self.delimiter = {"auto": auto, "tab": "\t", "blank": ""}.get(delimiter, delimiter)
+        self.names, self.before, self.numeric = None, 0, True
+        if width is not None:
+            self.width = width
+            return
         first, second, line = self._start()
         if header is None:  # names of columns are words, above numbers or known as names
             titles = bool(_TITLES & {word.lower() for word in first})
             words = not any(map(_is_number, first))
             header = words and (titles or any(map(_is_number, second)))
-        self.names = first if header else None
-        self.before = line if header else 0
+        if header:
+            self.names, self.before = first, line
         self.width = len(first)
         self.numeric = all(map(_is_number, second if header else first))
         if header and not second:
             raise SgcnError(f"{path} names its columns and has no row, expected {what}")
 
     def rows(self) -> int:
-        if self.numeric:
-            return sum(map(len, self.numbers()))
-        return sum(len(part[0]) for part in self.words([0]))
+        return sum(map(len, self._parts(quotes=not self.numeric)))
 
-    def numbers(self, dtype: Any = np.float64) -> Iterator[Any]:
-        with gunzipped(self.path, self.what, self.limit) as stream:
-            try:
-                yield from number_rows(
-                    stream, self.path, self.what, self.width, self.delimiter, dtype,
-                    comments=COMMENTS, skip=self.before,
-                )  # fmt: skip
-            except NotANumberError as error:
-                raise self._advised(error, error.field) from None
+    def fields(self, chosen: Sequence[int]) -> Iterator[Fields]:
+        return (part.columns(chosen) for part in self._parts(quotes=True))
 
-    def words(self, chosen: list[int]) -> Iterator[list[Words]]:
+    def numbers(self, *groups: Sequence[int], integer: bool = False) -> Iterator[tuple[Any, ...]]:
+        for part in self._parts(quotes=not self.numeric):
+            yield tuple(
+                self.values(part.columns(group), group, integer=integer) for group in groups
+            )
+
+    def _parts(self, *, quotes: bool) -> Iterator[Fields]:
+        """All fields, some lines at a time; with ``quotes`` a delimiter between quotes is none."""
         before = 0
         for data in self._blocks():
-            skipped = max(0, self.before - before)
-            ends = np.flatnonzero(data == ord("\n")) + 1
-            if skipped < len(ends):
-                rest = data[ends[skipped - 1] :] if skipped else data
-                fields = self._quoted if (rest == ord('"')).any() else self._plain
-                yield from fields(rest, before + skipped, chosen)
-            before += len(ends)
+            while before < self.before and len(data):
+                line = int(np.argmax(data == ord("\n"))) + 1
+                data, before = data[line:], before + 1
+            if quotes and (data == ord('"')).any():
+                yield from self._quoted(data, before)
+                before += int(np.count_nonzero(data == ord("\n")))
+            else:
+                before = yield from self._plain(data, before)
 
-    def _plain(self, data: Any, before: int, chosen: list[int]) -> Iterator[list[Words]]:
-        most = len(data) // self.width + 1
-        starts, ends = np.empty((2, most, self.width), np.int32)
+    def _plain(self, data: Any, before: int) -> Generator[Fields, None, int]:
+        """The fields of some lines, ``before`` of which came earlier; how many then came."""
         sign = ord(self.delimiter) if self.delimiter else 0
+        marks = np.array(list(self.comments.encode()), np.uint8)
         while len(data):
+            most = len(data) // self.width + 1
+            starts, ends = np.empty((2, most, self.width), np.int32)
             lines = np.empty(most, np.int32)
-            rows, used, seen, fields = text.split_fields(data, sign, _MARKS, starts, ends, lines)
+            rows, used, seen, fields = text.split_fields(data, sign, marks, starts, ends, lines)
             if fields >= 0:
                 raise self._ragged(fields, before + seen)
             if rows:
-                lines = before + 1 + lines[:rows]
-                yield [Words(data, starts[:rows, k], ends[:rows, k], lines) for k in chosen]
+                yield Fields(data, starts[:rows], ends[:rows], before + 1 + lines[:rows])
             data, before = data[used:], before + seen
+        return before
 
-    def _quoted(self, data: Any, before: int, chosen: list[int]) -> Iterator[list[Words]]:
-        """Where a field has quotes around it, it may hold delimiters."""
+    def _quoted(self, data: Any, before: int) -> Iterator[Fields]:
         lines = self._decoded(data)
-        kept = [k for k, line in enumerate(lines) if _is_row(line)]
+        kept = [k for k, line in enumerate(lines) if self._is_row(line)]
         rows = self._parsed([lines[k] for k in kept])
         for row, k in zip(rows, kept, strict=True):
             if len(row) != self.width:
                 raise self._ragged(len(row), before + k + 1)
         if rows:
-            columns = list(zip(*rows, strict=True))
-            numbers = before + 1 + np.array(kept)
-            yield [Words.of(list(columns[k]), numbers) for k in chosen]
+            words = [word for row in rows for word in row]
+            yield Fields.of(words, self.width, before + 1 + np.array(kept))
 
     def _ragged(self, fields: int, line: int) -> SgcnError:
         return SgcnError(
@@ -180,7 +198,7 @@ class Text(Table):
 
     def _blocks(self) -> Iterator[Any]:
         with gunzipped(self.path, self.what, self.limit) as stream:
-            for data in whole_lines(stream, self.path, self.what):
+            for data in line_blocks(stream, self.path, self.what):
                 if not data.all():
                     raise SgcnError(f"{self.path} is binary, expected {self.what} as text")
                 yield data
@@ -191,7 +209,7 @@ class Text(Table):
         before = first = 0
         for data in self._blocks():
             lines = self._decoded(data)
-            kept = [k for k, line in enumerate(lines) if _is_row(line)][: 2 - len(found)]
+            kept = [k for k, line in enumerate(lines) if self._is_row(line)][: 2 - len(found)]
             if kept:
                 first = first or before + kept[0] + 1
                 found += self._parsed([lines[k] for k in kept])
@@ -201,6 +219,10 @@ class Text(Table):
         if not found:
             raise SgcnError(f"{self.path} has no row, expected {self.what}")
         return found[0], (*found, [])[1], first
+
+    def _is_row(self, line: str) -> bool:
+        start = line.lstrip()
+        return bool(start) and start[0] not in self.comments
 
     def _decoded(self, data: Any) -> list[str]:
         with unreadable(self.path, f"{self.what} in UTF-8"):
@@ -223,11 +245,6 @@ class Text(Table):
         return [[word.strip() for word in row] for row in rows]
 
 
-def _is_row(line: str) -> bool:
-    start = line.lstrip()
-    return bool(start) and start[0] not in COMMENTS
-
-
 def _is_number(word: str) -> bool:
     try:
         float(word)
@@ -236,8 +253,33 @@ def _is_number(word: str) -> bool:
     return True
 
 
+def line_blocks(stream: Readable, path: Path, what: str) -> Iterator[Any]:
+    """The bytes of ``stream``, cut behind line ends; the last line gets one if it has none."""
+    rest = b""
+    with progress(f"reading {path.name}", "B") as step:
+        while True:
+            with unreadable(path, what):
+                data = stream.read(max(_TEXT, len(rest)))
+            if not data:
+                break
+            step(len(data))
+            data = rest + data
+            cut = data.rfind(b"\n") + 1
+            rest = data[cut:]
+            if len(rest) > _LINE:
+                raise SgcnError(
+                    f"{path} has a line of more than {_LINE >> 20} MiB, expected {what} in lines"
+                )
+            if cut:
+                yield np.frombuffer(data, np.uint8, cut)
+    if rest:
+        yield np.frombuffer(rest + b"\n", np.uint8)
+
+
 class Parquet(Table):
     """A Parquet file, read with pyarrow if that is installed."""
+
+    names: list[str]
 
     def __init__(self, path: Path, what: str, limit: int) -> None:
         self.path, self.what = path, what
@@ -257,48 +299,52 @@ class Parquet(Table):
         check_size(path, sum(group.total_byte_size for group in groups), limit)
         self.names = list(self.file.schema_arrow.names)
         self.width = len(self.names)
-        self.numeric = False  # columns have types of their own here
         if about.num_rows == 0:
             raise SgcnError(f"{path} has no row, expected {what}")
 
     def rows(self) -> int:
         return int(self.file.metadata.num_rows)
 
-    def numbers(self, dtype: Any = np.float64) -> Iterator[Any]:
-        for part in self.columns(list(range(self.width)), whole=np.dtype(dtype).kind == "i"):
-            yield np.stack(part, 1)
+    def numbers(self, *groups: Sequence[int], integer: bool = False) -> Iterator[tuple[Any, ...]]:
+        for part in self._batches([k for group in groups for k in group]):
+            rows = len(next(iter(part.values())))
+            yield tuple(
+                np.stack([self._numbers(part[k], k, integer) for k in group], 1)
+                if group
+                else np.empty((rows, 0))
+                for group in groups
+            )
 
-    def columns(self, chosen: list[int], *, whole: bool = False) -> Iterator[list[Any]]:
-        for part in self._batches(chosen):
-            pairs = zip(part, chosen, strict=True)
-            yield [self._numbers(column, k, whole) for column, k in pairs]
-
-    def _numbers(self, column: Any, k: int, whole: bool) -> Any:
+    def _numbers(self, column: Any, k: int, integer: bool) -> Any:
         with unreadable(self.path, self.what):
             values = column.to_numpy(zero_copy_only=False)
         if values.dtype == object:
-            place = f"column {(self.names or [])[k]!r} of {self.path}"
-            return self._values(self._text(column), k, place, whole)
+            return self.values(self._text([column]), [k], integer=integer)[:, 0]
         if values.dtype.kind not in "biuf":
             raise SgcnError(f"{self.path} holds {values.dtype}, expected {self.what}: numbers")
         return values
 
-    def words(self, chosen: list[int]) -> Iterator[list[Words]]:
-        for part in self._batches(chosen):
-            yield [self._text(column) for column in part]
+    def fields(self, chosen: Sequence[int]) -> Iterator[Fields]:
+        return (self._text([part[k] for k in chosen]) for part in self._batches(chosen))
 
-    def _text(self, column: Any) -> Words:
+    def _text(self, columns: list[Any]) -> Fields:
+        """Columns of text, whose bytes are put one behind the other."""
+        data, offsets, before = [], [], 0
         with unreadable(self.path, self.what):
-            column = column.cast("large_string")
-            if column.null_count:
-                raise ValueError("a field has no value")
-            _, offsets, data = column.buffers()
-            places = np.frombuffer(offsets, np.int64)[column.offset :][: len(column) + 1]
-            content = np.frombuffer(data or b"", np.uint8)
-        return Words(content, places[:-1], places[1:])
+            for column in (column.cast("large_string") for column in columns):
+                if column.null_count:
+                    raise ValueError("a field has no value")
+                _, ends, content = column.buffers()
+                ends = np.frombuffer(ends, np.int64)[column.offset :][: len(column) + 1]
+                data.append(np.frombuffer(content or b"", np.uint8))
+                offsets.append(ends + before)
+                before += len(data[-1])
+        cuts = np.stack(offsets, 1)
+        return Fields(np.concatenate(data), cuts[:-1], cuts[1:])
 
-    def _batches(self, chosen: list[int]) -> Iterator[list[Any]]:
-        names = [(self.names or [])[k] for k in chosen]
+    def _batches(self, chosen: Sequence[int]) -> Iterator[dict[int, Any]]:
+        """The chosen columns by their numbers."""
+        names = [self.names[k] for k in chosen]
         batches = self.file.iter_batches(rows_of(len(names)), columns=names, use_threads=False)
         with progress(f"reading {self.path.name}", " rows", self.rows()) as step:
             while True:
@@ -307,6 +353,6 @@ class Parquet(Table):
                     if batch is None:
                         self.pool.release_unused()  # it would keep some 15 MB for later
                         return
-                    columns = [batch.column(name) for name in names]
+                    columns = {k: batch.column(self.names[k]) for k in chosen}
                 yield columns
                 step(len(batch))

@@ -7,7 +7,6 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 import small_graph as small
 from small_graph import imported, refused, same_edges, same_rows
 
@@ -96,7 +95,7 @@ BAD = {
     "no columns": ("indices", None, ("no indices.npy or indices.bin",)),
     "real columns": ("indices", np.zeros(9), ("float64", "whole")),
     "unknown node": ("indices", np.full(9, 8), ("column 8 in entry 0", "0 to 7")),
-    "pointers": ("indptr", np.array([0, 3, 2, 9]), ("rise from 0 to the 9 entries",)),
+    "pointers": ("indptr", np.array([0, 3, 2, 9]), ("do not fit, expected 4 that rise from",)),
     "one pointer": ("indptr", np.array([0]), ("rise from 0",)),
     "short features": ("feat", np.zeros((2, 2)), ("2 rows", "expected 8")),
     "nan": ("feat", np.full((8, 1), np.nan), ("not finite in row 0",)),

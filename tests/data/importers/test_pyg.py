@@ -10,11 +10,11 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
-
 import small_graph as small
-from sgcn import Graph
+import torch
 from small_graph import imported, refused, same_edges, same_rows
+
+from sgcn import Graph
 
 
 def tensors(**changes):

@@ -33,7 +33,7 @@ def test_everything_arrives(tmp_path):
 
 def test_parts_do_not_show(tmp_path, monkeypatch):
     """Sparse, dense or one of each, out of order and with entries twice, 7 entries at a time."""
-    monkeypatch.setattr("sgcn.data.draft.CHUNK", 7)
+    monkeypatch.setattr("sgcn.chunks.CHUNK", 7)
     truth = planetoid_truth()
     test = write_planetoid_as(tmp_path, truth)
     allx = sp.csr_matrix(truth.x[: min(test)].astype(np.float32))
@@ -165,6 +165,9 @@ EVIL = {
     "call of a value": b"(I1\ntI1\n\x85R.",
     "build on a name": b"cnumpy\nndarray\n}b.",
     "build on a list": b"](dS'append'\nI1\nsb.",
+    "bytes of a size": b"c__builtin__\nbytes\n(I1000000000000\ntR.",
+    "a matrix of a value": b"cscipy.sparse.csr\ncsr_matrix\n(I5\ntR.",
+    "a state that is no dict": b"cscipy.sparse.csr\ncsr_matrix\n)\x81I5\nb.",
     "bare name": b"cnumpy\nndarray\n.",
     "half an array": b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntS'b'\ntR.",
     "dtype of objects": b"cnumpy\ndtype\n(S'O8'\nI0\nI1\ntR.",

@@ -164,7 +164,7 @@ def test_split_by_files(saved, tmp_path):
         (["--how", "files"], "--how files needs --files TRAIN VAL TEST"),
         (["--how", "random", "--files", "a", "b", "c"], "--files goes with --how files"),
         (["--files", "a", "b", "c", "--seed", "1"], "--files goes with --how files"),
-        (["--files", "a", "b", "c"], "a cannot be read, expected one node id a line"),
+        (["--files", "a", "b", "c"], "a does not exist, expected a node id in each line"),
     ],
 )
 def test_split_refuses(saved, tmp_path, capsys, options, message):

@@ -12,14 +12,13 @@ import torch
 from learning import labelled, small_model
 from sgcn import Graph, SgcnError, fit
 from sgcn.compute.exact import predict
-from sgcn.data import draft
 from sgcn.data.features import write_features
 from sgcn.rows import Features
 
 
 @pytest.fixture(autouse=True)
 def several_slices(monkeypatch):
-    monkeypatch.setattr(draft, "CHUNK", 64)
+    monkeypatch.setattr("sgcn.chunks.CHUNK", 64)
 
 
 def table(n: int = 60) -> np.ndarray:
@@ -104,7 +103,7 @@ def test_no_second_table(tmp_path, monkeypatch):
     n, width = 60_000, 64
     x = np.ones((n, width), np.float32)
     x[:, 0] = np.arange(n)
-    monkeypatch.setattr(draft, "CHUNK", 1 << 16)
+    monkeypatch.setattr("sgcn.chunks.CHUNK", 1 << 16)
     Graph.from_edges([0], [1], nodes=n, x=x, y=np.zeros(n, int), split=np.zeros(n)).save(
         tmp_path / "g"
     )

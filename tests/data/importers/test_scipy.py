@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 import small_graph as small
-from sgcn import Graph
 from small_graph import imported, refused, same_edges, same_rows
+
+from sgcn import Graph
 
 
 def matrix(layout="csr"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,9 @@ from hypothesis import strategies as st
 
 import twins
 from sgcn import SgcnError
-from sgcn.data.readers import lines
+from sgcn.data.readers import tables
 from sgcn.kernels import text
 
-PATH = Path("table.csv")
 fields = st.one_of(
     st.integers(-(2**64), 2**64).map(str),
     st.floats().map(repr),
@@ -95,31 +92,39 @@ def test_fifteen_digits_are_rounded_as_python_rounds_them(mantissa, power):
 # -- the reader ---------------------------------------------------------------------------------
 
 
-def rows(content: str, columns: int | None = 2, delimiter=",", dtype=np.int64, **options):
-    stream = io.BytesIO(content.encode())
-    parts = list(lines.number_rows(stream, PATH, "a table", columns, delimiter, dtype, **options))
-    assert all(part.dtype == dtype for part in parts)
-    return np.concatenate(parts).tolist() if parts else []
+@pytest.fixture
+def rows(tmp_path):
+    def read(content: str, width: int | None = 2, integer=True, **options):
+        path = tmp_path / "table.csv"
+        path.write_text(content)
+        table = tables.Text(path, "a table", width=width, **options)
+        parts = list(table.all_numbers(integer=integer))
+        assert all(part.dtype == (np.int64 if integer else np.float64) for part in parts)
+        return np.concatenate(parts).tolist() if parts else []
+
+    return read
 
 
-def test_reader_takes_what_tables_look_like():
+def test_reader_takes_what_tables_look_like(rows):
     assert rows("1,2\n3,4") == [[1, 2], [3, 4]]
     assert rows('\r\n 1 , "2"\r\n\n3,4\r\n') == [[1, 2], [3, 4]]
     assert rows("# a b\n1\t2\n#\n3 \t 4\n", delimiter="", comments="#") == [[1, 2], [3, 4]]
-    assert rows("a,b\n1,2\n", skip=1) == [[1, 2]]
+    assert rows("a,b\n1,2\n", None, header=True) == [[1, 2]]
     assert rows("\n1,2,3\n4,5,6", None) == [[1, 2, 3], [4, 5, 6]]
-    assert rows("1.5,-2e3\n.25,4", dtype=np.float32) == [[1.5, -2000.0], [0.25, 4.0]]
-    assert np.isnan(rows('1,\nnan,""\n', dtype=np.float64)).tolist() == [[False, True], [True] * 2]
-    assert rows("") == rows("\n\n") == rows("a\nb\n", skip=2) == []
+    assert rows("1.5,-2e3\n.25,4", integer=False) == [[1.5, -2000.0], [0.25, 4.0]]
+    assert np.isnan(rows('1,\nnan,""\n', integer=False)).tolist() == [[False, True], [True] * 2]
+    assert rows("#\n") == []
+    with pytest.raises(SgcnError, match="is empty, expected a table"):
+        rows("\n\n")
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64])
-def test_chunks_do_not_show(monkeypatch, chunk):
-    monkeypatch.setattr(lines, "_TEXT", chunk)
-    content = "a header\n" + "\n".join(f"{k},{k * k}" for k in range(100))
-    assert rows(content, skip=1) == [[k, k * k] for k in range(100)]
-    with pytest.raises(SgcnError, match="'x' in line 102, expected a table: a whole number in fi"):
-        rows(content + "\nx,1", skip=1)
+def test_chunks_do_not_show(rows, monkeypatch, chunk):
+    monkeypatch.setattr(tables, "_TEXT", chunk)
+    content = "a,header\n" + "\n".join(f"{k},{k * k}" for k in range(100))
+    assert rows(content, None, header=True) == [[k, k * k] for k in range(100)]
+    with pytest.raises(SgcnError, match="'x' in line 102, expected a table: a whole number in co"):
+        rows(content + "\nx,1", None, header=True)
 
 
 @pytest.mark.parametrize(
@@ -129,19 +134,19 @@ def test_chunks_do_not_show(monkeypatch, chunk):
         ("1,2\n3.5,1\n", {}, "'3.5' in line 2"),
         ("1,\n", {}, "'' in line 1"),
         ("1,2\n\n3,99999999999999999999\n", {}, "'99999999999999999999' in line 3"),
-        ("1,2\n3,y\n", {"dtype": np.float64}, "'y' in line 2, expected a table: a real number"),
+        ("1,2\n3,y\n", {"integer": False}, "'y' in line 2, expected a table: a real number"),
         ("1,2\n3\n", {}, "1 fields in line 2, expected 2 in every line of a table"),
-        ("1,2\n3,4,5\n", {"columns": None}, "3 fields in line 2, expected 2"),
+        ("1,2\n3,4,5\n", {"width": None}, "3 fields in line 2, expected 2"),
         ("# a\n1 2 3\n", {"delimiter": "", "comments": "#"}, "3 fields in line 2, expected 2"),
     ],
 )
-def test_reader_names_the_line_of_a_bad_field(content, options, words):
-    with pytest.raises(SgcnError, match=re.escape(f"{PATH} has {words}")):
+def test_reader_names_the_line_of_a_bad_field(rows, content, options, words):
+    with pytest.raises(SgcnError, match=re.escape(f"table.csv has {words}")):
         rows(content, **options)
 
 
-def test_a_line_that_never_ends_is_refused(monkeypatch):
-    monkeypatch.setattr(lines, "_LINE", 1000)
-    monkeypatch.setattr(lines, "_TEXT", 100)
+def test_a_line_that_never_ends_is_refused(rows, monkeypatch):
+    monkeypatch.setattr(tables, "_LINE", 1000)
+    monkeypatch.setattr(tables, "_TEXT", 100)
     with pytest.raises(SgcnError, match="a line of more than 0 MiB, expected a table in lines"):
         rows("1" * 5000)

@@ -138,18 +138,18 @@ def test_files_of_both_kinds(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"train": ""}, "train.txt holds no node id"),
+        ({"train": ""}, "train.txt is empty, expected a node id in each line"),
         ({"val": np.zeros(0, np.int64)}, "val.npy holds no node id"),
-        ({"train": "0\n\n1.5\n"}, "train.txt has '1.5' in line 3, expected one whole node id"),
+        ({"train": "0\n\n1.5\n"}, "train.txt has '1.5' in line 3, expected a node id in each"),
         ({"train": "0 1\n"}, "train.txt has '0 1' in line 1"),
-        ({"train": "-1\n"}, "train.txt has '-1' in line 1"),
+        ({"train": "-1\n"}, r"train.txt has node -1 \(line 1\), expected ids from 0"),
         ({"train": "9" * 30}, "train.txt has '9999"),
         ({"val": "7\n8\n"}, r"val.txt has node 8 \(line 2\), expected ids from 0 to 7"),
         ({"val": np.array([7, -2])}, r"val.npy has node -2 \(entry 1\), expected ids from 0 to 7"),
         ({"val": np.array([1.0])}, "val.npy holds float64 of shape"),
         ({"val": np.array([[1]])}, "val.npy holds int64 of shape"),
-        ({"val": np.array([{}], object)}, "val.npy cannot be read"),
-        ({"test": "4\n4\n"}, r"test.txt has node 4 twice \(line 2 is the second\)"),
+        ({"val": np.array([{}], object)}, "val.npy holds object of shape"),
+        ({"test": "4\n4\n"}, r"test.txt has node 4 \(line 2\), which it has twice"),
         ({"test": "4\n\n1\n"}, r"test.txt has node 1 \(line 3\), which is in .*train.txt too"),
         ({"test": "4\n6\n"}, r"test.txt has node 6 \(line 2\), which has no label"),
     ],
@@ -162,7 +162,7 @@ def test_files_that_are_refused(tmp_path, change, message):
 
 def test_files_that_are_not_there(tmp_path):
     graph = graph_with(np.zeros(8, int))
-    with pytest.raises(SgcnError, match=r"none\.txt cannot be read"):
+    with pytest.raises(SgcnError, match=r"none\.txt does not exist, expected a node id"):
         split_from_files(graph, [*files(tmp_path)[:2], tmp_path / "none.txt"])
     with pytest.raises(SgcnError, match="2 files came, expected three"):
         split_from_files(graph, files(tmp_path)[:2])

@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-
 import small_graph as small
+from small_graph import imported, refused, same_edges, same_rows
+
 from sgcn import Graph, SgcnError, cli
 from sgcn.data.importers import import_graph
-from small_graph import imported, refused, same_edges, same_rows
 
 NAMES = np.array(["zoë", "b c", "d,e", "alpha", "x", "y", "z", "lonely"])
 ENDS = np.stack((small.SRC, small.DST), 1).reshape(-1)
@@ -133,7 +133,7 @@ def test_many_names(tmp_path, quotes):
 
 def test_many_blocks(tmp_path, monkeypatch):
     """Nothing depends on where the text is cut."""
-    monkeypatch.setattr("sgcn.data.readers.lines._TEXT", 16)
+    monkeypatch.setattr("sgcn.data.readers.tables._TEXT", 16)
     path = tmp_path / "e.csv"
     path.write_text(lines(quoted(NAMES[small.SRC]), quoted(NAMES[small.DST]), header="# a\n\n#b"))
     graph = imported("edgelist", path, tmp_path / "g", ids="text")
@@ -230,7 +230,7 @@ def test_names_in_parquet(tmp_path):
     path = parquet(tmp_path / "e.parquet", s=NAMES[small.SRC].tolist(), t=NAMES[small.DST].tolist())
     graph = imported("edgelist", path, tmp_path / "g", ids="text")
     same_edges(graph, Graph.from_edges(PLACE[small.SRC], PLACE[small.DST]))
-    refused("edgelist", path, tmp_path, "column 's' of", "e.parquet", "expected a number; set ids=")
+    refused("edgelist", path, tmp_path, "e.parquet", "number in column 's'; set ids=")
 
 
 @pytest.mark.parametrize(
@@ -280,9 +280,9 @@ BAD = {
     "weighted gaps": ("0,1000000000,2\n", {"weight_column": 2}, ("ids=compact",)),
     "half a node": ("0,1,2\n0.5,1,2\n", {}, ("the id 0.5", "whole numbers")),
     "words": ("0,1\n0,a\n", {}, ("'a' in line 2", "; set ids=text if nodes have names")),
-    "words only": ("a,b\nb,c\n", {}, ("'a' in line 1, expected a number; set ids=text",)),
-    "words later": ("#\n0,1,x\n0,a,x\n", {}, ("'a' in line 3, expected a number; set ids=text",)),
-    "quoted words": ('0,1,"x"\n#\n0,"a",x\n', {}, ("'a' in line 3, expected a number",)),
+    "words only": ("a,b\nb,c\n", {}, ("'a' in line 1", "number in field 1; set ids=text")),
+    "words later": ("#\n0,1,x\n0,a,x\n", {}, ("'a' in line 3", "number in field 2; set ids=text")),
+    "quoted words": ('0,1,"x"\n#\n0,"a",x\n', {}, ("'a' in line 3", "number in field 2")),
     "ragged": ("0,1\n0,1,2\n", {}, ("3 fields in line 2",)),
     "ragged names": ("a,b\nc\n", {"ids": "text"}, ("1 fields in line 2", "expected 2")),
     "one column": ("0 1\n1 2\n", {}, ("1 column", "delimiter")),
@@ -291,7 +291,7 @@ BAD = {
     "binary": ("a,b\0\n", {"ids": "text"}, ("is binary",)),
     "not utf-8": (b"\xff\xfe,b\n", {"ids": "text"}, ("cannot be read", "UTF-8")),
     "open quote": ('"a,b\nc,d\n', {"ids": "text"}, ("one row a line",)),
-    "bad weight": ("0,1,x\n", {"weight_column": 2}, ("'x'", "expected a number")),
+    "bad weight": ("0,1,x\n", {"weight_column": 2}, ("'x'", "a real number in field 3")),
     "negative weight": ("0,1,-1\n", {"weight_column": 2}, ("weight -1",)),
     "no header": ("0,1\n", {"source_column": "a"}, ("no line with names", "'a'")),
     "other count": ("a,b\n", {"ids": "text", "nodes": 5}, ("names 2 nodes", "nodes = 5")),

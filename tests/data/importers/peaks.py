@@ -1,8 +1,8 @@
 """How much memory each import takes beside the largest array that it writes.
 
-    python tests/importers/peaks.py                     every format, many edges and wide features
-    python tests/importers/peaks.py planetoid graphsage some of them
-    python tests/importers/peaks.py --size small        a graph of a few MB
+    python tests/data/importers/peaks.py             every format, many edges and wide features
+    python tests/data/importers/peaks.py planetoid   some of them
+    python tests/data/importers/peaks.py --size small  a graph of a few MB
 
 Each import is a process of its own, which imports a small graph of the same format first: kernels
 are then loaded. This one watches from outside, every millisecond, how much anonymous memory

@@ -27,8 +27,8 @@ def test_everything_arrives(tmp_path, write, sets):
 def test_parts_do_not_show(tmp_path, write, monkeypatch):
     truth = make_truth(sets=True)
     write(tmp_path, truth)
-    monkeypatch.setattr("sgcn.data.draft.CHUNK", 7)
-    monkeypatch.setattr("sgcn.data.readers.lines._TEXT", 64)
+    monkeypatch.setattr("sgcn.chunks.CHUNK", 7)
+    monkeypatch.setattr("sgcn.data.readers.tables._TEXT", 64)
     assert_holds(brought("ogb", tmp_path, tmp_path / "out"), truth)
 
 

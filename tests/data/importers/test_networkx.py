@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 import small_graph as small
+from small_graph import imported, refused, same_edges, same_rows
+
 from sgcn import SgcnError
 from sgcn.data.importers.networkx import from_networkx
-from small_graph import imported, refused, same_edges, same_rows
 
 networkx = pytest.importorskip("networkx")
 NAMES = [f"node {k}" for k in range(small.N)]
@@ -66,7 +66,7 @@ def test_attributes_by_name(tmp_path):
 
 
 def test_the_example_of_the_docs():
-    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "importing.md").read_text(encoding="utf-8")
     example = next(code for code in page.split("```") if "from_networkx(" in code)
     made = {}
     exec(example.removeprefix("python\n"), made)

@@ -40,7 +40,7 @@ def test_the_files_are_small_and_all_shipped():
     files = [path for path in FILES.iterdir() if path.is_file()]
     assert {path.name for path in files} >= {facts.file for facts in BUNDLED.values()}
     assert sum(path.stat().st_size for path in files) <= MOST_BYTES
-    table = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    table = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     globs = table["tool"]["setuptools"]["package-data"]["sgcn"]
     for path in files:
         inside = path.relative_to(FILES.parents[1]).as_posix()
@@ -154,7 +154,7 @@ def test_sparse_features_without_values_are_ones(tmp_path):
 
 
 def test_the_docs_have_the_counts(name):
-    text = (Path(__file__).parents[1] / "docs" / "data.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
     counts = header(name)[f"counts{BUNDLED[name].target}"]
     parts = " / ".join(f"{counts[part]:,}" for part in ("train", "validation", "test"))
     row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` |"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import twins
 from sgcn import SgcnError
-from sgcn.data.readers.words import Names, Words
+from sgcn.data.readers.fields import Fields, Names
 
 texts = st.lists(st.text(max_size=6) | st.sampled_from(["a", "aa", "ab", "é", "\0", "a\0"]))
 
@@ -18,9 +18,10 @@ texts = st.lists(st.text(max_size=6) | st.sampled_from(["a", "aa", "ab", "é", "
 def test_names_are_numbered_as_they_appear(blocks):
     names, known = Names(), []
     for block in blocks:
-        words = Words.of(block)
-        wanted, known = twins.names.number_names(words.data, words.starts, words.ends, known)
-        got = names.number(words)
+        words = Fields.of(block)
+        places = words.starts[:, 0], words.ends[:, 0]
+        wanted, known = twins.names.number_names(words.data, *places, known)
+        got = names.number(words)[:, 0]
         assert got.dtype == wanted.dtype
         assert got.tolist() == wanted.tolist()
     assert names.texts("here") == [name.decode() for name in known]
@@ -39,30 +40,23 @@ def test_tables_grow():
     names = Names()
     words = [f"{'x' * (k % 40)}{k}" for k in range(5000)]
     for start in range(0, 5000, 700):
-        names.number(Words.of(words[start : start + 700]))
-    assert names.number(Words.of(words[::-1])).tolist() == list(range(5000))[::-1]
+        names.number(Fields.of(words[start : start + 700]))
+    assert names.number(Fields.of(words[::-1]))[:, 0].tolist() == list(range(5000))[::-1]
     assert names.texts("here") == words
 
 
 def test_names_that_are_not_text():
     names = Names()
-    names.number(Words(np.array([255, 254], np.uint8), np.array([0]), np.array([2])))
+    names.number(Fields(np.array([255, 254], np.uint8), np.array([[0]]), np.array([[2]])))
     with pytest.raises(SgcnError, match="here has names that are not UTF-8"):
         names.texts("here")
 
 
-def test_columns_by_row():
-    left, right = Words.of(["a", "bb"]), Words.of(["", "ccc"])
-    both = Words.by_row([left, right])
-    found = [both.data[a:b].tobytes() for a, b in zip(both.starts, both.ends, strict=True)]
-    assert found == [b"a", b"", b"bb", b"ccc"]
-    assert Words.by_row([left]) is left
-
-
-def test_numbers_of_fields():
-    words = Words.of(["1", "-2.5", "", "1e3"])
-    np.testing.assert_array_equal(words.numbers("here"), [1, -2.5, np.nan, 1000])
-    with pytest.raises(SgcnError, match=r"here has '-2\.5', expected a whole number"):
-        words.numbers("here", whole=True)
-    with pytest.raises(SgcnError, match="here has 'x', expected a number"):
-        Words.of(["1", "x"]).numbers("here")
+def test_columns_and_rows():
+    fields = Fields.of(["a", "", "bb", "ccc"], 2)
+    assert fields.columns([0, 1]) is fields
+    right = fields.columns([1])
+    found = [right.data[a:b].tobytes() for a, b in np.stack((right.starts, right.ends), 2)[:, 0]]
+    assert found == [b"", b"ccc"]
+    names = Names()
+    assert names.number(fields).tolist() == [[0, 1], [2, 3]]
