@@ -20,7 +20,6 @@ from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.rng import Key, Stream, check_seed
 
-
 Split = npt.NDArray[np.int8]
 
 
