@@ -214,11 +214,14 @@ class Options:
                 found += field.metadata["part"].listed()
                 continue
             found += [rows[field.name]] if field.name in rows else []
+            homes: dict[tuple[str, Any, str, str], list[str]] = {}  # kinds may share an option
             for name, kind in field.metadata.get("registry", {}).items():
-                found += [
-                    (key, default, words, f"{field.name} = {name}: {help}")
-                    for key, default, words, help in kind.listed()
-                ]
+                for row in kind.listed():
+                    homes.setdefault(row, []).append(name)
+            found += [
+                (key, default, words, f"{field.name} = {' or '.join(names)}: {help}")
+                for (key, default, words, help), names in homes.items()
+            ]
         return found
 
 
