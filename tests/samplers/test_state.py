@@ -34,9 +34,12 @@ class Curious(Neighbor):
     def update(self, state, feedback):
         seen = state.tensors["seen"].clone()
         ids = torch.from_numpy(feedback.batch.blocks[0].dst).long()
-        if 0 in feedback.layer_gradients:
+        assert len(feedback.hidden) == len(feedback.batch.blocks)
+        assert len(feedback.layer_gradients) == len(feedback.hidden) - 1
+        for hidden, block in zip(feedback.hidden, feedback.batch.blocks, strict=True):
+            assert len(hidden) == len(block.dst)
+        if feedback.layer_gradients:
             seen[ids] += feedback.layer_gradients[0].norm(dim=1)
-        assert len(feedback.hidden) == 2
         size = torch.tensor([1 + int(seen.sum() * 1e6) % 3])
         return state.next({"seen": seen, "size": size})
 
@@ -66,6 +69,15 @@ def test_the_state_follows_every_step():
     batch = engine.draw(engine.train[:4], Key(1))
     assert batch.version == engine.sampler_state.version == 5
     assert float(engine.sampler_state.tensors["seen"].sum()) > 0
+
+
+@pytest.mark.parametrize("name", ["sgcn", "sgcn+", "sgcn++", "anchored++", "vrgcn", "first"])
+@pytest.mark.parametrize("preaggregate", [False, True])
+def test_every_estimator_gives_feedback(name, preaggregate):
+    """The checks are in `Curious.update`."""
+    engine = make_engine(GRAPH, name, Curious(), small_model("mean", 3), preaggregate=preaggregate)
+    list(drive(engine, 4))
+    assert engine.sampler_state.version >= 3
 
 
 def test_a_state_is_frozen_within_a_step():

@@ -326,9 +326,15 @@ OPTIMIZERS = {
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("estimator", ["sgcn", "sgcn++", "anchored"])
 def test_any_optimiser(optimizer, estimator):
-    _, _, events = trained(estimator, optimizer=OPTIMIZERS[optimizer], epochs=12, lr=0.02)
+    rate = {} if optimizer == "by hand" else {"lr": 0.02}
+    _, _, events = trained(estimator, optimizer=OPTIMIZERS[optimizer], epochs=12, **rate)
     losses = [event.loss for event in of_kind(events, EpochEvent)]
     assert losses[-1] < losses[0]
+
+
+def test_options_beside_an_optimiser_that_is_a_function():
+    with pytest.raises(SgcnError, match="lr is given beside an optimiser that is a function"):
+        trained("sgcn", optimizer=OPTIMIZERS["by hand"], lr=0.5)
 
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD", "Adagrad", "RMSprop"])

@@ -148,10 +148,10 @@ class GradientProbe:
                 rows[draw] = (gradient[name] - wanted[name]).flatten()
             known = [h.index_select(0, ids) for h, ids in zip(truth, this.nodes, strict=True)]
             embeddings.append([_far(h, k) for h, k in zip(live.h, known, strict=True)])
-            if formed.layer_gradients:  # corrected by D of the loss over all training nodes
+            if formed.corrected:  # corrected by D of the loss over all training nodes
                 pairs = zip(exact_d, this.nodes, strict=False)
                 known = [d.index_select(0, ids) for d, ids in pairs]
-                errors = [_far(formed.layer_gradients[level], d) for level, d in enumerate(known)]
+                errors = [_far(formed.corrected[level], d) for level, d in enumerate(known)]
             else:
                 errors = _first_order(engine, batch, this, truth, flowing)
             layer_gradients.append(errors)

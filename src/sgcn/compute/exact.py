@@ -8,7 +8,8 @@ layer, only what the rows of a chunk and their neighbours take.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -68,15 +69,16 @@ class Propagation:
     graph: Graph
     rows: Int32 | None = None
     sums: RowStore | None = None  # P X, if it was computed beforehand
-    operator: Operator = field(init=False)  # all rows at once
+    keep_sums: bool = True  # P X that is computed on the way is kept for the next pass
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def operator(self) -> Operator:
+        """All rows at once."""
         if self.sums is not None:
-            self.operator = Preaggregated(LazyRows(self.sums))
-        elif self.rows is not None:
-            self.operator = RowsOperator(self.graph, self.rows)
-        else:
-            self.operator = GraphOperator(self.graph)
+            return Preaggregated(LazyRows(self.sums))
+        if self.rows is not None:
+            return RowsOperator(self.graph, self.rows)
+        return GraphOperator(self.graph, keep_sums=self.keep_sums)
 
     def __len__(self) -> int:
         return len(self.graph) if self.rows is None else len(self.rows)
@@ -137,10 +139,13 @@ class ExactPass:
             rows: Tensor | None = None
             for part in layer.parts(self.chunk):
                 if part.sources is None:
-                    segment = self._at_once[level] = self._run(level, part)
-                    rows = segment.z.detach()
+                    segment = self._run(level, part)
                     if torch.is_grad_enabled() and not segment.z.requires_grad:
-                        rows = rows.clone()  # of a layer without weights: it may be someone's table
+                        # Of a layer without weights: it may be someone's table.
+                        z = segment.z.clone()
+                        segment = _Segment(segment.leaf, z, self.network.act(z, level))
+                    self._at_once[level] = segment
+                    rows = segment.z.detach()
                 else:
                     with torch.no_grad():
                         z = self._run(level, part).z
@@ -245,11 +250,12 @@ class ExactPass:
         return value, gradient, by_rows[0] if len(by_rows) == 1 else torch.cat(by_rows)
 
 
-def chunk_for(graph: Graph, widths: int) -> int | None:
-    """Rows at a time for a pass whose layers are ``widths`` wide together; None: all at once.
+def chunk_for(graph: Graph, weights: Weights) -> int | None:
+    """Rows at a time for a pass at ``weights``, as memory allows; None: all at once.
 
     At once a pass holds about four tables a layer.
     """
+    widths = sum(weight.shape[-1] for weight in weights.values() if weight.ndim == 2)
     return None if 4 * 4 * len(graph) * widths <= physical_memory() // 2 else _CHUNK
 
 
@@ -260,7 +266,9 @@ def sum_features(graph: Graph, features: RowStore) -> Tensor:
 
 @torch.no_grad()
 def _forward(network: Network, graph: Graph, features: RowStore, chunk: int | None) -> ExactPass:
-    layers, weights = [Propagation(graph)] * network.depth, dict(network.named_parameters())
+    weights = dict(network.named_parameters())
+    chunk = chunk_for(graph, weights) if chunk is None else chunk
+    layers = [Propagation(graph, keep_sums=False)] * network.depth
     return ExactPass(network, weights, layers, features, chunk=chunk).forward(keep=False)
 
 

@@ -11,8 +11,9 @@ from torch import Tensor
 class RowStore(Protocol):
     """Anything with a row for each node: features, P X, histories, outputs.
 
-    ``read`` gives float32 rows. A store that can do better than to gather rows says so: ``table``
-    is its dense table if it has one, and ``times`` multiplies rows where they are.
+    ``read`` gives float32 rows; a store whose rows change also has ``write(ids, rows)``. A store
+    that can do better than to gather rows says so: ``table`` is its dense table if it has one, and
+    ``times`` multiplies rows where they are.
     """
 
     @property
@@ -29,12 +30,6 @@ class RowStore(Protocol):
 
     def times(self, ids: Tensor | None, weight: Tensor) -> Tensor:
         """rows[ids] W, of all rows for None; the gradient goes to W."""
-
-
-class WritableRows(RowStore, Protocol):
-    """A row store whose rows change."""
-
-    def write(self, ids: Tensor, rows: Tensor) -> None: ...
 
 
 class LazyRows:

@@ -180,14 +180,16 @@ class GraphOperator(Operator):
     own_index = None
     keeps_constants = False
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, *, keep_sums: bool = True) -> None:
+        self.graph, self._keep_sums = graph, keep_sums
         self.shape = (len(graph), len(graph))
         self.edges = graph.edges + len(graph) * graph.self_loops
         self._known: tuple[RowStore, Tensor] | None = None
 
     def sums_first(self, h: Input) -> bool:
         """X never changes, so P X is made once, if memory has room for a second X."""
+        if not self._keep_sums:
+            return False
         if not isinstance(h, LazyRows) or not h.is_all or not _is_float32(h.store):
             return False
         return 4 * 4 * h.shape[0] * h.shape[1] <= physical_memory()

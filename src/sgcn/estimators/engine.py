@@ -25,6 +25,7 @@ from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.estimators import Estimator
 from sgcn.estimators.gradient import Formed, Past
 from sgcn.estimators.gradient.base import square
+from sgcn.estimators.gradient.plain import Plain
 from sgcn.estimators.operands import Operands, can_preaggregate, needed_rows
 from sgcn.estimators.passes import Pass, Step, backward, forward
 from sgcn.estimators.recall import Recall
@@ -131,7 +132,7 @@ class Engine:
         """Whether the steps since the snapshot call for one that the plan does not have."""
         schedule, began = self.estimator.schedule, self.progress.since_snapshot is not None
         called = began and schedule.restart.between_steps(self.drift, self.past.moved)
-        return called and not schedule.planned(self.progress)
+        return self.progress.restart_called or (called and not schedule.planned(self.progress))
 
     # -- steps ----------------------------------------------------------------------------------
 
@@ -199,9 +200,8 @@ class Engine:
         passes = self.passes(batch, key)
         live, recall = passes.live, passes.recall
         if recall is None:
-            gradient, layer_gradients = backward(live)
-            formed = Formed(gradient, layer_gradients=dict(enumerate(layer_gradients)))
-            _check_finite(float(live.loss.detach()), gradient)
+            formed = self.form(passes)
+            _check_finite(float(live.loss.detach()), formed.gradient)
             return self._outcome(batch, passes, formed, [], 1.0)
         restart = self.estimator.schedule.restart
         norms = self.estimator.forward.norms_after(recall, live)
@@ -244,10 +244,11 @@ class Engine:
         return Passes(step, recall.run(self.weights), stale, recall, transfer)
 
     def form(self, passes: Passes) -> Formed:
-        """The gradient of a regular step; changes nothing."""
-        return self.estimator.gradient.form(
+        """The gradient of a regular step, plain before the first snapshot; changes nothing."""
+        rule = Plain() if passes.recall is None else self.estimator.gradient
+        return rule.form(
             self.past, passes.step, passes.live, passes.stale,
-            together=self.shortcuts.one_first_gradient,
+            together=self.shortcuts.takes("one_first_gradient"),
         )  # fmt: skip
 
     def _distance(self, gradient: Gradient) -> float:
@@ -297,8 +298,14 @@ class Engine:
         self.progress.advance(outcome.snapshot)
         if self.sampler_state is not None and passes is not None and formed is not None:
             assert pending.batch is not None
-            feedback = Feedback(pending.batch, passes.live.h, formed.layer_gradients)
+            feedback = self._feedback(pending.batch, passes.live, formed)
             self.sampler_state = self.sampler.update(self.sampler_state, feedback)
+        outcome.pending = Pending()  # lets go of the passes
+
+    def _feedback(self, batch: Batch, live: Pass, formed: Formed) -> Feedback:
+        first = self.model.depth - len(batch.blocks)  # a layer that is not sampled has no block
+        layer_gradients = formed.layer_gradients[first:]
+        return Feedback(batch, live.h[first:], layer_gradients)
 
     @property
     def table_bytes(self) -> int:
@@ -312,7 +319,9 @@ class Engine:
         rule = self.estimator.forward
         reads_all = self.sampler.draws_nodes and rule.needs_snapshot and rule.keeps_last_layer
         exact = self.estimator.takes_snapshots and self.estimator.snapshot_nodes is None
-        if not self.shortcuts.needed_rows_only or not exact or self.model.depth < 2 or reads_all:
+        if not exact or self.model.depth < 2 or reads_all:
+            return None
+        if not self.shortcuts.takes("needed_rows_only"):
             return None
         return needed_rows(self.graph, self.train, self.scored)
 

@@ -31,8 +31,8 @@ _NEARLY_ALL = 0.9  # of the nodes: to leave out the others would not pay
 def can_preaggregate(model: Model, graph: Graph, sampler: Sampler) -> bool:
     """Whether P X computed once may stand for the sums of the first layer, and fits in memory.
 
-    Under dropout it would be another model: P X has no mask. Who gives a size for every layer
-    wants every layer sampled.
+    Under dropout it would be another model: P X has no mask. A size for every layer asks for every
+    layer to be sampled.
     """
     sizes = getattr(sampler, "sizes", None)
     explicit_sizes = isinstance(sizes, tuple) and len(sizes) == model.depth
@@ -69,8 +69,7 @@ class Operands:
         if preaggregate:
             self.sums = DenseRows(sum_features(graph, self.features))
         self.needed_rows = needed_rows
-        widths = sum(p.shape[-1] for p in model.parameters() if p.ndim == 2)
-        self.chunk = chunk if chunk is not None else chunk_for(graph, widths)
+        self.chunk = chunk_for(graph, dict(model.named_parameters())) if chunk is None else chunk
 
     # -- the whole graph ------------------------------------------------------------------------
 

@@ -99,14 +99,14 @@ def backward(run: Pass) -> tuple[Gradient, list[Tensor]]:
 
 def backward_change(
     live: Pass, stale: Pass, correct: Correction | None, *, together: bool
-) -> Gradient:
-    """The gradient of ``live`` minus that of ``stale``.
+) -> tuple[Gradient, list[Tensor]]:
+    """The gradient of ``live`` minus that of ``stale``, and the layer gradients of ``live``.
 
     Where the gradient of a first layer's parameters is linear in D, ``together`` subtracts the two
     D before it is formed, which spares the largest product of the backward pass.
     """
     passes, grads = [live, stale], [Gradient(), Gradient()]
-    flowing, _ = _descend(passes, grads, 1 if together else 0, correct)
+    flowing, layer_gradients = _descend(passes, grads, 1 if together else 0, correct)
     if together:
         slopes = [
             torch.autograd.grad(weighted(run.h[0], d), run.z[0])[0]
@@ -115,7 +115,8 @@ def backward_change(
         found, _ = pull(live.z[0], live.weights, "layers.0.", None, difference(*slopes))
         grads[0] |= found
     new, old = grads
-    return {name: g - old[name] if name in old else g for name, g in new.items()}
+    change = {name: g - old[name] if name in old else g for name, g in new.items()}
+    return change, layer_gradients
 
 
 def _descend(

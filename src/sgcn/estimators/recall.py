@@ -49,17 +49,24 @@ class Recall:
         return forward(self.step, weights, self.layer)
 
     def layer(self, weights: Weights, level: int, h: Input) -> Tensor:
-        """Z of one layer: by the first shortcut that applies, else by the rule's equation."""
+        """Z of one layer: by the first shortcut that applies, else by the rule's equation.
+
+        A layer whose sums were computed beforehand (P X) is exact: there is nothing to correct.
+        """
         at = LayerAt(self, weights, level, h)
         z = self._by_shortcut(at)
-        z = self.rule.layer(at) if z is None else z
+        if z is None and at.precomputed:
+            z = at.sampled
+            at.note_change(lambda: 0.0)
+        elif z is None:
+            z = self.rule.layer(at)
         at.note_change(lambda: distance(z.detach(), at.z_old))
         covered = self.rule.covered(at)
         return z if covered is None else torch.where(covered, z, at.sampled)
 
     def _by_shortcut(self, at: LayerAt) -> Tensor | None:
         for shortcut in self.rule.shortcuts:
-            if getattr(self.shortcuts, shortcut.__name__):
+            if self.shortcuts.takes(shortcut.__name__):
                 z = shortcut(at)
                 if z is not None:
                     return z
@@ -121,7 +128,7 @@ class LayerAt:
     def sampled(self) -> Tensor:
         """f(M, H; W)."""
         out = self.step.sampled(self.level, self.weights, self.h)
-        if self.at_old_weights and self.recall.shortcuts.stale_pass_is_reference:
+        if self.at_old_weights and self.recall.shortcuts.takes("stale_pass_is_reference"):
             self.recall.remember("sampled_old", self.level, out.detach())
         return out
 
@@ -177,7 +184,8 @@ class LayerAt:
         """H_old of the layer's input: act(Z_old) of the layer below, or the features."""
         if self.level == 0:
             return self.step.x
-        below = LayerAt(self.recall, self.weights, self.level - 1, self.h)
+        # Only its past is asked for, not its input.
+        below = LayerAt(self.recall, self.weights, self.level - 1, self.step.x)
         return self.recall.rule.h_old(below)
 
     @property
@@ -189,8 +197,8 @@ class LayerAt:
     def lazy_neighbours(self) -> LazyRows:
         """H_old of all neighbours, not gathered yet: features for the first layer."""
         ids = self.step.exact[self.level][1]
-        if self.level == 0:
-            return LazyRows(self.step.x.store, ids)
+        if self.level == 0:  # one object for all passes: operators keep the sums of a constant
+            return self.once("features", lambda: LazyRows(self.step.x.store, ids))
         return self.recall.histories[self.level - 1].lazy(ids)
 
     @property

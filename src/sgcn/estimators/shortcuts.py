@@ -20,22 +20,20 @@ if TYPE_CHECKING:
     from sgcn.estimators.recall import LayerAt
 
 
+#: Shortcuts that are not of one layer: the stale pass computes f(M, H_old; W_old) anyway, so the
+#: live one takes it from there; the gradient of a linear first layer is formed once, of the
+#: difference of the two D; a snapshot's last layer has only rows with a loss or a score.
+OTHERS = ("stale_pass_is_reference", "one_first_gradient", "needed_rows_only")
+
+
 @dataclass(frozen=True)
 class Shortcuts:
-    """Which shortcuts may be taken."""
+    """Which shortcuts may be taken: all but those that are ``off``, by name."""
 
-    first_layer_cancels: bool = True
-    weight_change: bool = True
-    exact_layer: bool = True
-    buffered_sum: bool = True
-    features_are_exact: bool = True
-    sum_before_product: bool = True
-    #: The stale pass computes f(M, H_old; W_old) anyway: the live one takes it from there.
-    stale_pass_is_reference: bool = True
-    #: The gradient of a linear first layer is formed once, of the difference of the two D.
-    one_first_gradient: bool = True
-    #: The last layer of a snapshot is computed only for rows that have a loss or are scored.
-    needed_rows_only: bool = True
+    off: frozenset[str] = frozenset()
+
+    def takes(self, name: str) -> bool:
+        return name not in self.off
 
 
 Shortcut = Callable[["LayerAt"], Tensor | None]
@@ -43,7 +41,8 @@ Shortcut = Callable[["LayerAt"], Tensor | None]
 
 def first_layer_cancels(at: LayerAt) -> Tensor | None:
     """A first layer at the old weights: H is X in both terms, so f - f = 0 and Z is Z_old."""
-    together = at.recall.shortcuts.one_first_gradient  # else the stale pass needs its gradient too
+    # Else the stale pass would need a gradient of its own.
+    together = at.recall.shortcuts.takes("one_first_gradient")
     if not at.at_old_weights or not together or not _first_layer_is_known(at):
         return None
     return at.z_old.detach().requires_grad_()
@@ -81,16 +80,10 @@ def _first_layer_is_known(at: LayerAt) -> bool:
     )
 
 
-def exact_layer(at: LayerAt) -> Tensor | None:
-    """A layer whose sums were computed beforehand is exact: Z = f(P X; W), nothing to correct."""
-    if not at.precomputed:
-        return None
-    at.note_change(lambda: 0.0)
-    return at.sampled
-
-
 def buffered_sum(at: LayerAt) -> Tensor | None:
     """Z_old + (f - f_old), in one piece of memory that is used again."""
+    if at.precomputed:
+        return None
     return shifted(at.sampled, at.sampled_old, at.z_old)
 
 

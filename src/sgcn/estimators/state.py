@@ -20,24 +20,25 @@ from sgcn.samplers.base import State
 
 def save(engine: Engine) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors by name, and facts for JSON."""
-    fresh = engine.due() or engine.progress.since_snapshot is None
+    snapshot_next = engine.due() or engine.progress.since_snapshot is None
     tensors: dict[str, Tensor] = {}
-    facts: dict[str, Any] = {"progress": asdict(engine.progress), "fresh": fresh}
-    if fresh:
-        facts["progress"]["since_snapshot"] = None
+    facts: dict[str, Any] = {"progress": asdict(engine.progress), "snapshot_next": snapshot_next}
+    if snapshot_next:
+        facts["progress"] |= {"since_snapshot": None, "restart_called": engine.restart_due}
     else:
         for name, history in _histories(engine).items():
             tensors[f"{name}.rows"] = history.data
             if history.valid is not None:
                 tensors[f"{name}.valid"] = history.valid
             facts[name] = [history.norm, history.snapshot_norm]
-        for name, values in _weights(engine).items():
+        # Right after a snapshot these are one and the same, and passes tell by identity.
+        facts["at_anchor"] = engine.previous is engine.anchor
+        facts["gradient_at_anchor"] = engine.past.last is engine.past.anchor
+        for name, values in _weights(engine, facts).items():
             tensors |= {f"{name}.{key}": value for key, value in values.items()}
         if engine.pool is not None:
             tensors["pool"] = torch.from_numpy(engine.pool)
         facts |= {"drift": engine.drift, "moved": engine.past.moved}
-        # The passes tell old weights by identity.
-        facts["at_anchor"] = engine.previous is engine.anchor
     if engine.sampler_state is not None:
         facts["sampler_version"] = engine.sampler_state.version
         tensors |= {f"sampler.{k}": v for k, v in engine.sampler_state.tensors.items()}
@@ -51,19 +52,20 @@ def load(engine: Engine, tensors: dict[str, Tensor], facts: dict[str, Any]) -> N
     if engine.sampler_state is not None:
         learned = _under(own, "sampler")
         engine.sampler_state = State(learned, facts["sampler_version"])
-    if facts["fresh"]:
+    if facts["snapshot_next"]:
         return
     for name, history in _histories(engine).items():
         norm, at_snapshot = facts[name]
         history.assign(own[f"{name}.rows"], norm)
         history.valid, history.snapshot_norm = own.get(f"{name}.valid"), at_snapshot
-    previous, anchor, engine.past.last, engine.past.anchor = (
-        _under(own, name) for name in _weights(engine)
+    anchor, previous = (
+        {k: v.requires_grad_() for k, v in _under(own, name).items()}
+        for name in ("anchor", "previous")
     )
-    engine.previous = {k: v.requires_grad_() for k, v in previous.items()}
-    engine.anchor = engine.previous
-    if not facts["at_anchor"]:
-        engine.anchor = {k: v.requires_grad_() for k, v in anchor.items()}
+    engine.anchor, engine.previous = anchor, anchor if facts["at_anchor"] else previous
+    engine.past.anchor = engine.past.last = _under(own, "anchor_gradient")
+    if not facts["gradient_at_anchor"]:
+        engine.past.last = _under(own, "last_gradient")
     engine.pool = own["pool"].numpy() if "pool" in own else None
     engine.drift, engine.past.moved = facts["drift"], facts["moved"]
 
@@ -73,13 +75,14 @@ def _histories(engine: Engine) -> dict[str, History]:
     return dict(named + [(f"layer_gradients.{k}", h) for k, h in enumerate(engine.past.histories)])
 
 
-def _weights(engine: Engine) -> dict[str, Any]:
+def _weights(engine: Engine, facts: dict[str, Any]) -> dict[str, Any]:
+    """Weights and gradients of the past; one that is another's too is left out."""
     past = engine.past
     return {
-        "previous": engine.previous,
         "anchor": engine.anchor,
-        "last_gradient": past.last,
+        "previous": {} if facts["at_anchor"] else engine.previous,
         "anchor_gradient": past.anchor,
+        "last_gradient": {} if facts["gradient_at_anchor"] else past.last,
     }
 
 

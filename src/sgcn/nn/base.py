@@ -16,7 +16,7 @@ from sgcn.errors import SgcnError
 class Layer(nn.Module, ABC):
     """``forward(block, h) -> z`` for the destinations of an `Operator`, h the sources' rows.
 
-    A layer declares what it can, as class or instance attributes; the defaults promise nothing.
+    A layer declares what it can do, as class or instance attributes; by default nothing special.
     """
 
     #: The width of z.

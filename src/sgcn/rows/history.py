@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import torch
@@ -18,7 +17,7 @@ class History:
 
     ``valid`` marks the rows that the last snapshot covered or a step wrote since; None means all.
     ``norm`` and ``snapshot_norm`` are squared Frobenius norms now and at the snapshot, of what the
-    owner counts (activations, for a table of pre-activations); he keeps them up to date.
+    owner counts (activations, for a table of pre-activations) and keeps up to date.
     ``index_of`` says which row a node has, in a history of some nodes; None means its own number.
     """
 
@@ -49,13 +48,6 @@ class History:
     @property
     def nbytes(self) -> int:
         return self.data.numel() * self.data.element_size()
-
-    @property
-    def growth(self) -> float:
-        """|rows now| over |rows at the snapshot|; 1 for rows that were zero then."""
-        if self.snapshot_norm <= 0:
-            return 1.0
-        return math.sqrt(max(self.norm, 0.0) / self.snapshot_norm)
 
     def assign(self, rows: Tensor, norm: float) -> None:
         """Take over ``rows`` as all rows; float32 in memory is not even copied."""

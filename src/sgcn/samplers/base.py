@@ -104,11 +104,11 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """What a step tells the sampler that drew its batch; lists and keys count layers from 0."""
+    """What a step tells the sampler that drew its batch; lists go with ``batch.blocks``."""
 
     batch: Batch
-    hidden: list[Tensor]  # H of the rows of each layer
-    layer_gradients: dict[int, Tensor]  # gradient by H of each layer but the last
+    hidden: list[Tensor]  # H of the destinations of each block
+    layer_gradients: list[Tensor]  # the gradient by H, of each block but the last
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """State that a run can be resumed from: safetensors and JSON, complete or not there.
 
-A checkpoint is taken only where no history table is alive (before a snapshot, or with an estimator
-that has none), so that tables never survive without the weights they belong to.
+Histories are in it only together with the weights they belong to (`sgcn.estimators.state`).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
 from sgcn.training.events import EpochEvent, Event, ScoreEvent, StepEvent
 from sgcn.training.optimizers import make_optimizer
-from sgcn.training.options import Training, keywords_of_fit
+from sgcn.training.options import OptimizerOptions, Training, keywords_of_fit
 from sgcn.training.prefetch import Prefetcher
 from sgcn.training.sinks import Sink, load_states, states
 
@@ -95,6 +95,12 @@ def fit(
     training can be killed at any moment: the same call goes on bit by bit.
     """
     factory = options.pop("optimizer") if callable(options.get("optimizer")) else None
+    ignored = [name for name in OptimizerOptions.of({}).values() if factory and name in options]
+    if ignored:
+        raise SgcnError(
+            f"{ignored[0]} is given beside an optimiser that is a function, expected one of the "
+            "two: set it in the function"
+        )
     training = (training or Training()).changed(**options)
     loop = training.loop
     if loop.probe_every is not None and not callbacks:
@@ -151,6 +157,7 @@ class _Run:
         self.steps_per_epoch = len(self.loader)
         threads = self.options.threads
         self.prefetcher, self.ahead = Prefetcher(threads), 2 * threads
+        self.pool_source: PoolSource | None = None
         self.last_checkpoint = perf_counter()
         self.epoch = self.step = 0
         self.result = Fitted()
@@ -220,7 +227,8 @@ class _Run:
         """This step's sampling and that of the next regular ones, by name."""
         jobs: list[tuple[Any, Callable[[], Any]]] = []
         engine, state = self.engine, self.engine.sampler_state
-        for ahead in range(self.ahead + 1):
+        # What a sampler learns from this step may change how the next batch is drawn.
+        for ahead in range(self.ahead + 1 if state is None else 1):
             epoch, step = divmod(self.epoch * self.steps_per_epoch + self.step + ahead,
                                  self.steps_per_epoch)  # fmt: skip
             if ahead and engine.due(ahead):
@@ -228,7 +236,6 @@ class _Run:
                     break  # the next large batch is not drawn yet
                 continue
             pooled = None if engine.pool is None else engine.progress.snapshots
-            # A batch is drawn with the state as it is when its step comes.
             name = (epoch, step, pooled, None if state is None else state.version)
             seeds = self._seeds(epoch, step, ahead)
             jobs.append((name, partial(engine.draw, seeds, self._key(epoch, step))))
@@ -240,8 +247,11 @@ class _Run:
         if engine.pool is None:
             return self.loader.seeds(epoch, step)
         assert engine.progress.since_snapshot is not None
-        source = PoolSource(engine.pool, len(engine.graph), engine.sampler, self.batch_size)
-        return source.seeds(engine.progress.since_snapshot - 1 + ahead)
+        if self.pool_source is None or self.pool_source.pool is not engine.pool:
+            self.pool_source = PoolSource(
+                engine.pool, len(engine.graph), engine.sampler, self.batch_size
+            )
+        return self.pool_source.seeds(engine.progress.since_snapshot - 1 + ahead)
 
     def report_step(self, outcome: Outcome, restarted: bool, sampling: float, began: float) -> None:
         spent = perf_counter() - began

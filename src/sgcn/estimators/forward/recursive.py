@@ -28,7 +28,6 @@ class Recursive(ForwardRule):
     shortcuts = (
         shortcuts.first_layer_cancels,
         shortcuts.weight_change,
-        shortcuts.exact_layer,
         shortcuts.buffered_sum,
     )
 

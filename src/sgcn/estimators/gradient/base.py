@@ -31,7 +31,8 @@ class Formed:
 
     gradient: Gradient
     change: float = 0.0  # |g(live) - g(stale)|^2 over |G_s|^2
-    layer_gradients: dict[int, Tensor] = field(default_factory=dict)  # corrected D by level
+    layer_gradients: list[Tensor] = field(default_factory=list)  # D of the live pass, by level
+    corrected: dict[int, Tensor] = field(default_factory=dict)  # D that the histories will have
     norms: list[float] = field(default_factory=list)  # of the histories, after `commit`
 
 
@@ -55,7 +56,10 @@ class GradientRule(Options):
 
     @abstractmethod
     def estimate(self, past: Past, change: Gradient) -> Gradient:
-        """G_t, of the past and of g(W_t; sample) - g(stale weights; same sample)."""
+        """G_t, of the past and of ``change``: g(W_t; sample) - g(stale weights; same sample).
+
+        Without stale weights ``change`` is g(W_t; sample) itself.
+        """
 
     def assign(self, past: Past, gradient: Gradient) -> None:
         """Begin anew from a snapshot's gradient."""
@@ -68,11 +72,12 @@ class GradientRule(Options):
     ) -> Formed:
         """The gradient of a regular step; changes no state. ``together``: see `backward_change`."""
         if stale is None:
-            return Formed(backward(live)[0])
+            gradient, layer_gradients = backward(live)
+            return Formed(self.estimate(past, gradient), layer_gradients=layer_gradients)
         formed = Formed({}, norms=[history.norm for history in past.histories])
         correct = self._correction(past, step, formed) if past.histories else None
         together = together and step.model.layer(0).linear
-        change = backward_change(live, stale, correct, together=together)
+        change, formed.layer_gradients = backward_change(live, stale, correct, together=together)
         formed.gradient = self.estimate(past, change)
         size = square(past.anchor)
         formed.change = square(change) / size if size > 0 else 0.0
@@ -90,7 +95,7 @@ class GradientRule(Options):
             if history.valid is not None:
                 keep = history.valid.index_select(0, ids)[:, None]
                 new, old, growth = new.where(keep, live), old.where(keep, stale), growth * keep
-            formed.layer_gradients[level] = new
+            formed.corrected[level] = new
             formed.norms[level] += float(growth.sum())
             return [new, old]
 
@@ -106,7 +111,7 @@ class GradientRule(Options):
         if not self.updates_each_step:
             return
         past.last = formed.gradient
-        for level, rows in formed.layer_gradients.items():
+        for level, rows in formed.corrected.items():
             history, ids = past.histories[level], step.nodes[level]
             history.norm = formed.norms[level]
             history.write(ids, rows)

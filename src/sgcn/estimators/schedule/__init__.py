@@ -30,11 +30,13 @@ class Progress:
     steps: int = 0  # taken in all
     snapshots: int = 0
     since_snapshot: int | None = None  # steps since the last one; None before the first
+    restart_called: bool = False  # the next step is an early snapshot; set when a run goes on
 
     def advance(self, snapshot: bool) -> None:
         """One step was taken."""
         self.steps += 1
         self.snapshots += snapshot
+        self.restart_called = False
         if snapshot:
             self.since_snapshot = 1
         elif self.since_snapshot is not None:
