@@ -98,6 +98,17 @@ class Writer:
             raise SgcnError(f"{name} has {rows} rows, expected {shape[0]}, one for each node")
         self.arrays[name] = {"dtype": str(dtype), "shape": list(shape), "crc32": crc}
 
+    def stream_sparse(
+        self, shape: tuple[int, ...], indptr: Any, columns: Iterable[Any], values: Iterable[Any]
+    ) -> None:
+        """Features as a CSR matrix of float32, whose columns and values arrive in parts."""
+        stored = int(indptr[-1])
+        kind = np.int32 if max(shape[1], stored) < 2**31 else np.int64  # scipy wants one for both
+        self.write("x_indptr", indptr.astype(kind, copy=False))
+        self.stream("x_indices", (stored,), kind, columns)
+        self.stream("x_data", (stored,), np.float32, values)
+        self.header["x_shape"] = list(shape)
+
     def carry(self, source: Path | None) -> None:
         """Names of nodes and origin from beside the graph at ``source``, as far as it has any."""
         for name in (IDS, ORIGIN):

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.draft import Draft
-from sgcn.data.feature_rows import single
+from sgcn.data.features import single
 from sgcn.data.importers.base import Importer, text_or_none
-from sgcn.data.importers.features import write_features_file
 from sgcn.data.importers.rows import (
     check_ids,
     check_rows,
@@ -21,6 +20,7 @@ from sgcn.data.importers.rows import (
     labels_file,
     labels_of,
     npy_shape,
+    write_features_file,
 )
 from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
 from sgcn.data.readers.fields import Names

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from sgcn.data.draft import Draft
-from sgcn.data.feature_rows import finite, to_float32
+from sgcn.data.features import finite, to_float32
 from sgcn.data.importers.base import Importer, text_or_none
 from sgcn.data.importers.nodelink import LINKS, WHAT, ends_of, is_directed, listed
 from sgcn.data.importers.rows import about, labels_of

@@ -15,8 +15,7 @@ import numpy as np
 from sgcn.chunks import chunks
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
-from sgcn.data.importers.features import write_features
-from sgcn.data.importers.rows import about, check_ids, checked_edges, labels_of
+from sgcn.data.importers.rows import about, check_ids, checked_edges, labels_of, write_features
 from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.files import check_size, checked, unreadable
 from sgcn.errors import SgcnError

@@ -128,20 +128,21 @@ class Npz:
             size = self.sizes[f"{key}.npy"]
             yield Npy(file, self.path, f"{key} of {self.what}", kinds, ndim, size)
 
-    def pairs(self, key: str) -> Iterator[tuple[Any, Any]]:
-        """The two rows of a 2 x E array side by side, some entries at a time."""
+    @contextmanager
+    def pairs(self, key: str) -> Iterator[tuple[int, Iterator[tuple[Any, Any]]]]:
+        """How many columns a 2 x E array has, and its two rows side by side, some at a time."""
         with self.npy(key, "iu", 2) as first, self.npy(key, "iu", 2) as second:
             rows, columns = first.shape
             if rows != 2:
                 raise SgcnError(f"{self.path} has {key} of shape {first.shape}, expected (2, E)")
             if first.fortran:  # the pairs lie side by side in the file, too
                 first.shape, first.fortran = (columns, rows), False
-                yield from ((part[:, 0], part[:, 1]) for part in first.parts())
+                yield columns, ((part[:, 0], part[:, 1]) for part in first.parts())
                 return
             first.shape = second.shape = (columns,)
             for _ in second.parts():  # a zip file's own seek takes steps of 16 MiB
                 pass
-            yield from zip(first.parts(), second.parts(), strict=True)
+            yield columns, zip(first.parts(), second.parts(), strict=True)
 
     def all(self, key: str, kinds: str = "iu", ndim: int = 1, dtype: Any = None) -> Any:
         with self.npy(key, kinds, ndim) as array:
