@@ -145,7 +145,7 @@ def _write_scipy(graph: Graph, path: Path) -> None:
     """adjacency.npz of `scipy.sparse.save_npz`, x.npy (x.npz if sparse), y.npy and split.npy."""
     path.mkdir()
     sp.save_npz(path / "adjacency.npz", graph.adjacency(), compressed=False)
-    for name, rows in (("x", graph.x), ("y", graph.y), ("split", graph.split)):
+    for name, rows in graph.node_data.items():
         if is_sparse(rows):
             sp.save_npz(path / f"{name}.npz", rows, compressed=False)
         elif rows is not None:

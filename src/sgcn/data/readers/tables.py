@@ -108,16 +108,9 @@ class Text(Table):
     """
 
     def __init__(
-        self,
-        path: Path,
-        what: str,
-        limit: int = LIMIT,
-        *,
-        delimiter: str = ",",
-        header: bool | None = False,
-        width: int | None = None,
-        comments: str = COMMENTS,
-    ) -> None:
+        self, path: Path, what: str, limit: int = LIMIT, *, delimiter: str = ",",
+        header: bool | None = False, width: int | None = None, comments: str = COMMENTS,
+    ) -> None:  # fmt: skip
         self.path, self.what, self.limit, self.comments = path, what, limit, comments
         kind = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
         auto = {".csv": ",", ".tsv": "\t"}.get(kind, "")
@@ -307,11 +300,9 @@ class Parquet(Table):
 
     def numbers(self, *groups: Sequence[int], integer: bool = False) -> Iterator[tuple[Any, ...]]:
         for part in self._batches([k for group in groups for k in group]):
-            rows = len(next(iter(part.values())))
+            empty = np.empty((len(next(iter(part.values()))), 0))
             yield tuple(
-                np.stack([self._numbers(part[k], k, integer) for k in group], 1)
-                if group
-                else np.empty((rows, 0))
+                np.stack([self._numbers(part[k], k, integer) for k in group], 1) if group else empty
                 for group in groups
             )
 
@@ -350,9 +341,8 @@ class Parquet(Table):
             while True:
                 with unreadable(self.path, self.what):
                     batch = next(batches, None)
-                    if batch is None:
-                        self.pool.release_unused()  # it would keep some 15 MB for later
-                        return
-                    columns = {k: batch.column(self.names[k]) for k in chosen}
-                yield columns
+                if batch is None:
+                    self.pool.release_unused()  # it would keep some 15 MB for later
+                    return
+                yield {k: batch.column(self.names[k]) for k in chosen}
                 step(len(batch))
