@@ -275,7 +275,7 @@ def _label_notes(graph: Graph, facts: LabelFacts) -> Notes:
 
 
 def _split_notes(split: Any, x: Any) -> Notes:
-    notes = [(not (split == part).any(), f"no nodes in {PARTS[part]}") for part in range(3)]
+    notes: Notes = [(not (split == part).any(), f"no nodes in {PARTS[part]}") for part in range(3)]
     if x is None:
         return notes
     hashes = _hashes(x)

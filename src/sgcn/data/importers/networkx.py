@@ -51,19 +51,13 @@ class NetworkX(Importer):
         edges = _edges(source, number, self.weight)
         del number  # so that it is let go when the last edge is read
         with about(source):
-            graph = draft.edges(edges, n, directed=directed)
-        return graph
+            return draft.edges(edges, n, directed=directed)
 
 
 def from_networkx(
-    graph: Any,
-    *,
-    x: str | None = "x",
-    y: str | None = "y",
-    split: str | None = "split",
-    weight: str | None = None,
-    **options: Any,
-) -> Graph:
+    graph: Any, *, x: str | None = "x", y: str | None = "y", split: str | None = "split",
+    weight: str | None = None, **options: Any,
+) -> Graph:  # fmt: skip
     """A graph of NetworkX, its nodes numbered in the order of ``graph.nodes``.
 
     ``x``, ``y`` and ``split`` are the node attributes with features, labels and train, valid or
@@ -116,27 +110,20 @@ class _Nodes:
 
     def _array(self, name: str, values: list[Any], names: list[Any]) -> Any:
         key = self.wanted[name]
-        if name == "y":
-            self._check_classes(values, names)
         if name == "split":
             where = f"{key} in {self.where}"
             return np.array([part_of(_plain(word), where) for word in values], np.int64)
+        for node, value in zip(names, values, strict=True) if name == "y" else ():
+            if isinstance(value, str):  # text has no order that would number it
+                raise SgcnError(
+                    f"{key} of node {node!r} in {self.where} is {value[:40]!r}, expected a class "
+                    "as a number, or a 0/1 list: number the classes from 0 on first"
+                )
         array = _array(values, f"{key} of the nodes in {self.where}")
         if name == "y":
             return array
-        table = array[:, None] if array.ndim == 1 else array
-        where = f"{key} of {self.where}"
-        return next(finite((to_float32(table),), where, len(self.names)))
-
-    def _check_classes(self, values: list[Any], names: list[Any]) -> None:
-        """Text has no order that would number it."""
-        first = next((k for k, value in enumerate(values) if isinstance(value, str)), None)
-        if first is not None:
-            raise SgcnError(
-                f"{self.wanted['y']} of node {names[first]!r} in {self.where} is "
-                f"{values[first][:40]!r}, expected a class as a number, or a 0/1 list: number the "
-                "classes from 0 on first"
-            )
+        table = to_float32(array[:, None] if array.ndim == 1 else array)
+        return next(finite((table,), f"{key} of {self.where}", len(self.names)))
 
     def numbered(self) -> dict[Any, int]:
         """The numbers of the nodes, in their order."""
@@ -155,8 +142,7 @@ class _Nodes:
             shape = (len(self.names), *parts[0].shape[1:])
             draft.stream(name, shape, parts[0].dtype, parts)
         self.parts.clear()
-        text = json.dumps(self.names)
-        (draft.folder / IDS).write_text(f"{text}\n")
+        (draft.folder / IDS).write_text(f"{json.dumps(self.names)}\n")
         self.names.clear()
 
     def rows(self) -> dict[str, list[Any]]:
