@@ -156,34 +156,33 @@ def _header(path: Path) -> dict[str, Any]:
             _ = entry["dtype"], tuple(entry["shape"]), entry["crc32"]
         if "x_shape" in header:
             _ = [header["arrays"][name] for name in ("x_indptr", "x_indices", "x_data")]
-        version = header["version"]
-        _ = header["directed"], header["normalization"], header["self_loops"]
+        _ = [header[name] for name in ("version", "directed", "normalization", "self_loops")]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        known, header, version = False, {}, None
+        known, header = False, {}
     if not known:
         raise SgcnError(
             f"{path} has no {HEADER} of the format {FORMAT}, expected a directory that Graph.save "
             "wrote"
         )
-    if version != VERSION:
+    if header["version"] != VERSION:
         raise SgcnError(
-            f"{path} has format version {version}, expected {VERSION}: use the sgcn that wrote it"
+            f"{path} has format version {header['version']}, expected {VERSION}: use the sgcn that "
+            "wrote it"
         )
     return dict(header)
 
 
 def _map(path: Path, name: str, entry: Any) -> Any:
-    file = path / f"{name}.npy"
+    file, shape = path / f"{name}.npy", tuple(entry["shape"])
     wanted = _DTYPES.get(name, entry["dtype"])
+    # A file of no bytes cannot be mapped; mode "c" keeps kernels at one compiled signature.
+    mode: Literal["c"] | None = None if 0 in shape else "c"
     try:
-        shape = tuple(entry["shape"])
-        # A file of no bytes cannot be mapped; mode "c" keeps kernels at one compiled signature.
-        mode: Literal["c"] | None = None if 0 in shape else "c"
         array = np.asarray(np.load(file, mmap_mode=mode, allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         raise SgcnError(
-            f"{file} cannot be read, expected {entry['dtype']} of shape {tuple(entry['shape'])}: "
-            f"the graph is truncated, make it again ({error})"
+            f"{file} cannot be read, expected {entry['dtype']} of shape {shape}: the graph is "
+            f"truncated, make it again ({error})"
         ) from None
     if str(array.dtype) != wanted or array.shape != shape:
         raise SgcnError(

@@ -7,6 +7,7 @@ and has neither comments, nor runs of blanks between fields, nor the line of a b
 from __future__ import annotations
 
 import csv
+import gzip
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 
 from sgcn.chunks import progress, rows_of
 from sgcn.data.readers.fields import Fields, NotANumberError
-from sgcn.data.readers.files import LIMIT, Readable, check_size, checked, gunzipped, unreadable
+from sgcn.data.readers.files import LIMIT, check_size, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
 from sgcn.options import nearest
@@ -190,11 +191,34 @@ class Text(Table):
         )
 
     def _blocks(self) -> Iterator[Any]:
-        with gunzipped(self.path, self.what, self.limit) as stream:
-            for data in line_blocks(stream, self.path, self.what):
-                if not data.all():
-                    raise SgcnError(f"{self.path} is binary, expected {self.what} as text")
-                yield data
+        """The bytes of the file, cut behind line ends; the last line gets one if it has none."""
+        path, what = self.path, self.what
+        packed = checked(path, what).suffix == ".gz"
+        seen, rest, more = 0, b"", True
+        with (
+            gzip.open(path, "rb") if packed else path.open("rb") as file,
+            progress(f"reading {path.name}", "B") as step,
+        ):
+            while more:
+                with unreadable(path, what):
+                    data = file.read(max(_TEXT, len(rest)))
+                more, seen = bool(data), seen + len(data)
+                if packed:
+                    check_size(path, seen, self.limit)
+                step(len(data))
+                data = rest + (data if more or not rest else b"\n")
+                cut = data.rfind(b"\n") + 1
+                rest = data[cut:]
+                if len(rest) > _LINE:
+                    raise SgcnError(
+                        f"{path} has a line of more than {_LINE >> 20} MiB, expected {what} in "
+                        "lines"
+                    )
+                if cut:
+                    block = np.frombuffer(data, np.uint8, cut)
+                    if not block.all():
+                        raise SgcnError(f"{path} is binary, expected {what} as text")
+                    yield block
 
     def _start(self) -> tuple[list[str], list[str], int]:
         """The first two rows, and the number of the first one's line."""
@@ -244,29 +268,6 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def line_blocks(stream: Readable, path: Path, what: str) -> Iterator[Any]:
-    """The bytes of ``stream``, cut behind line ends; the last line gets one if it has none."""
-    rest = b""
-    with progress(f"reading {path.name}", "B") as step:
-        while True:
-            with unreadable(path, what):
-                data = stream.read(max(_TEXT, len(rest)))
-            if not data:
-                break
-            step(len(data))
-            data = rest + data
-            cut = data.rfind(b"\n") + 1
-            rest = data[cut:]
-            if len(rest) > _LINE:
-                raise SgcnError(
-                    f"{path} has a line of more than {_LINE >> 20} MiB, expected {what} in lines"
-                )
-            if cut:
-                yield np.frombuffer(data, np.uint8, cut)
-    if rest:
-        yield np.frombuffer(rest + b"\n", np.uint8)
 
 
 class Parquet(Table):
