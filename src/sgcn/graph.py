@@ -79,7 +79,8 @@ class Graph:
         indptr, indices = _numpy(indptr), _numpy(indices)
         if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) < 2:
             raise SgcnError(
-                f"indptr is {_kind(indptr)}, expected a vector of N + 1 whole numbers with N >= 1"
+                f"indptr is {indptr.dtype} of shape {indptr.shape}, expected a vector of N + 1 "
+                "whole numbers with N >= 1"
             )
         n, stored = len(indptr) - 1, indices.size
         indptr = indptr.astype(np.int64, copy=False)
@@ -89,17 +90,16 @@ class Graph:
                 f"{stored} entries of indices without falling"
             )
         indices = _checked_ids("indices", indices, n)
-        values = None if values is None else checked_weights(values, stored)
-        if values is None:
-            sound = csr.rows_are_sorted(indptr, indices) and (
-                directed or csr.is_symmetric(indptr, indices)
-            )
-            if sound:
-                if options.get("self_loops", True) and csr.count_self_loops(indptr, indices):
-                    kept = np.empty_like(indices)
-                    indptr = csr.drop_self_loops(indptr, indices, kept)
-                    indices = kept[: indptr[-1]].copy()
-                return cls(indptr, indices, directed=directed, **options)
+        if values is not None:
+            values = checked_weights(values, stored)
+        elif csr.rows_are_sorted(indptr, indices) and (
+            directed or csr.is_symmetric(indptr, indices)
+        ):
+            if options.get("self_loops", True) and csr.count_self_loops(indptr, indices):
+                kept = np.empty_like(indices)
+                indptr = csr.drop_self_loops(indptr, indices, kept)
+                indices = kept[: indptr[-1]].copy()
+            return cls(indptr, indices, directed=directed, **options)
         rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(indptr))
         return cls._from_entries(rows, indices, values, n, directed, options)
 
@@ -166,15 +166,12 @@ class Graph:
             raise SgcnError(
                 f"{type(data).__name__} has no num_nodes, expected a PyG Data object: set it to N"
             )
-        y = getattr(data, "y", None)
-        if y is not None:
-            y = _numpy(y)
-            y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        weights = getattr(data, "edge_weight", None)
-        options = {"x": getattr(data, "x", None), "y": y, "split": _split_of(data)} | options
-        return cls.from_edge_index(
-            data.edge_index, weights, **({"nodes": int(data.num_nodes)} | options)
-        )
+        found = {name: getattr(data, name, None) for name in ("x", "y")}
+        if found["y"] is not None:
+            y = _numpy(found["y"])
+            found["y"] = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        found |= {"split": _split_of(data), "nodes": int(data.num_nodes)} | options
+        return cls.from_edge_index(data.edge_index, getattr(data, "edge_weight", None), **found)
 
     @classmethod
     def _from_entries(
@@ -417,10 +414,6 @@ def _numpy(value: Any) -> Array:
             f"a {type(value).__name__} of {len(value)} rows is no array, expected rows of one "
             "length"
         ) from None
-
-
-def _kind(array: Array) -> str:
-    return f"{array.dtype} of shape {array.shape}"
 
 
 def _checked_ids(name: str, ids: Array, n: int) -> npt.NDArray[np.int32]:

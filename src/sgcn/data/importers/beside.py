@@ -90,8 +90,7 @@ def _integers(values: Any, where: str) -> Any:
     bad = ~(np.abs(values) < _EXACT) | (values != np.floor(values))
     if bad.any():
         raise SgcnError(
-            f"{where} has the id {values[bad][0]:g}, expected whole numbers: set ids=text "
-            "for names"
+            f"{where} has the id {values[bad][0]:g}, expected whole numbers: set ids=text for names"
         )
     return values.astype(np.int64)
 

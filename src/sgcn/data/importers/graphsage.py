@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import A_NAME, Importer, folder, only
-from sgcn.data.importers.nodelink import LINKS, ends_of, listed
+from sgcn.data.importers.networkx import LINKS, ends_of, listed
 from sgcn.data.importers.rows import class_map, write_npy
 from sgcn.data.importers.splits import split_of, whole_numbers
 from sgcn.data.readers.fields import Fields, Names

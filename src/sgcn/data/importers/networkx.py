@@ -14,15 +14,17 @@ import numpy as np
 from sgcn.data.draft import Draft
 from sgcn.data.features import finite, to_float32
 from sgcn.data.importers.base import Importer, text_or_none
-from sgcn.data.importers.nodelink import LINKS, WHAT, ends_of, is_directed, listed
 from sgcn.data.importers.rows import about, labels_of
 from sgcn.data.importers.splits import part_of, split_of_numbers
 from sgcn.data.readers.files import unreadable
+from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import option
 from sgcn.store import IDS
 
+LINKS = ("links", "edges")  # networkx calls them edges since 3.4
+WHAT = "a graph as node-link JSON: an object with nodes and links"
 _ATTRIBUTE = text_or_none("an attribute's name")
 
 
@@ -206,3 +208,46 @@ def _array(values: list[Any], where: str) -> Any:
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
         raise SgcnError(f"{where} are {array.dtype}, expected numbers or lists of them")
     return array
+
+
+# -- node-link JSON, also GraphSAGE's ---------------------------------------------------------
+
+
+def listed(path: Path, keys: tuple[str, ...]) -> Iterator[list[Any]]:
+    """The items of the one list of the graph that has one of the names ``keys``."""
+    found = 0
+    with json_text(path, WHAT) as text:
+        for key in text.members():
+            if key not in keys:
+                text.skip()
+                continue
+            found += 1
+            yield from text.items()
+        text.end()
+    if found != 1:
+        raise SgcnError(
+            f"{path} has {found or 'no'} list{'s' * (found > 1)} {' or '.join(keys)}, expected one"
+        )
+
+
+def is_directed(path: Path) -> bool:
+    """What the graph says about itself."""
+    directed = False
+    with json_text(path, WHAT) as text:
+        for key in text.members():
+            if key == "directed":
+                directed = bool(text.value())
+            else:
+                text.skip()
+        text.end()
+    return directed
+
+
+def ends_of(links: list[Any], path: Path) -> tuple[list[Any], list[Any]]:
+    """Sources and targets of some links."""
+    try:
+        return list(map(itemgetter("source"), links)), list(map(itemgetter("target"), links))
+    except (KeyError, TypeError, IndexError):
+        raise SgcnError(
+            f"{path} has a link without source and target, expected objects with both"
+        ) from None

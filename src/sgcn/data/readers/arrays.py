@@ -26,13 +26,7 @@ class Npy:
     """
 
     def __init__(
-        self,
-        file: IO[bytes],
-        path: Path,
-        what: str,
-        kinds: str,
-        ndim: int,
-        size: int | None = None,
+        self, file: IO[bytes], path: Path, what: str, kinds: str, ndim: int, size: int | None = None
     ) -> None:
         self.file, self.path, self.what = file, path, what
         with unreadable(path, what), warnings.catch_warnings():

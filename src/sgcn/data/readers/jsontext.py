@@ -35,7 +35,7 @@ class JsonText:
     """
 
     def __init__(
-        self, stream: IO[bytes], path: Path, what: str, step: Callable[[int], object] = id
+        self, stream: IO[bytes], path: Path, what: str, step: Callable[[int], object]
     ) -> None:
         self.stream, self.path, self.what, self.step = stream, path, what, step
         self.data, self.at, self.before = b"", 0, 0
