@@ -356,14 +356,13 @@ class Graph:
                 for part in ("indptr", "indices", "data"):
                     files.write(f"x_{part}", getattr(rows, part))
                 files.header["x_shape"] = list(rows.shape)
-            elif rows is not None:
+            else:
                 files.write(name, rows)
 
     def write_topology(self, files: store.Writer) -> None:
         """Edges and P, and the header that goes with them."""
         for name in ("indptr", "indices", "values", "row", "col"):
-            if getattr(self, name) is not None:
-                files.write(name, getattr(self, name))
+            files.write(name, getattr(self, name))
         files.header.update(nodes=len(self), **self.options)
 
     @classmethod

@@ -67,7 +67,9 @@ class Writer:
             (folder / HEADER).write_text(json.dumps(header, indent=1) + "\n")
 
     def write(self, name: str, array: Any) -> None:
-        """An array that is in memory."""
+        """An array that is in memory; None is for what the graph does not have."""
+        if array is None:
+            return
         array = np.ascontiguousarray(array)
         parts = (array[part] for part in chunks(len(array), math.prod(array.shape[1:])))
         self.stream(name, array.shape, array.dtype, parts)

@@ -61,8 +61,7 @@ def write_features(
             rows = _checked(_dense(graph.x, row_normalise, train), np.dtype(dtype))
             files.stream("x", graph.x.shape, dtype, rows)
         for name in ("y", "split"):
-            if getattr(graph, name) is not None:
-                files.write(name, getattr(graph, name))
+            files.write(name, getattr(graph, name))
         files.carry(graph.path)
         graph.write_topology(files)
     return Graph.open(path)

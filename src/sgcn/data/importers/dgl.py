@@ -112,8 +112,7 @@ class Dgl(Importer):
             lambda word: _mask(_find(source, f"{word}_mask"), n),
             lambda word: str(_find(source, f"{word}_mask")),
         )
-        if split is not None:
-            draft.write("split", split)
+        draft.write("split", split)
 
 
 def _find(source: Path, *stems: str) -> Path | None:

@@ -93,7 +93,6 @@ def _id_map(path: Path) -> _Rows:
         for entries in text.entries():
             given = whole_numbers(list(entries.values()))
             parts.append((names.number(Fields.of(list(entries)))[:, 0], given))
-        text.end()
     n = len(names)
     if n == 0:
         raise SgcnError(f"{path} names no node, expected {what}")

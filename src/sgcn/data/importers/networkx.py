@@ -223,7 +223,6 @@ def listed(path: Path, keys: tuple[str, ...]) -> Iterator[list[Any]]:
                 continue
             found += 1
             yield from text.items()
-        text.end()
     if found != 1:
         raise SgcnError(
             f"{path} has {found or 'no'} list{'s' * (found > 1)} {' or '.join(keys)}, expected one"
@@ -239,7 +238,6 @@ def is_directed(path: Path) -> bool:
                 directed = bool(text.value())
             else:
                 text.skip()
-        text.end()
     return directed
 
 

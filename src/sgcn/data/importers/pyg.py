@@ -51,8 +51,7 @@ class Pyg(Importer):
             lambda word: self._mask(data, f"{word}_mask", source),
             lambda word: f"{word}_mask in {source}",
         )
-        if split is not None:
-            draft.write("split", split)
+        draft.write("split", split)
         columns = [edges[0], edges[1]]
         if self.weighted:
             columns.append(_edge_weight(data, source))

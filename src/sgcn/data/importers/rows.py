@@ -239,7 +239,6 @@ def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
             check_labels(values, nodes, str(path))
             y[nodes] = values
             seen[nodes] = True
-        text.end()
     if not seen.all():
         raise SgcnError(
             f"{path} labels {int(seen.sum())} nodes and not node {int(seen.argmin())}, expected "

@@ -179,7 +179,9 @@ class JsonText:
 
 @contextmanager
 def json_text(path: Path, what: str) -> Iterator[JsonText]:
-    """The text of a JSON file."""
+    """The text of a JSON file, which must end when the block does."""
     size = checked(path, what).stat().st_size
     with path.open("rb") as file, progress(f"reading {path.name}", "B", size) as step:
-        yield JsonText(file, path, what, step)
+        text = JsonText(file, path, what, step)
+        yield text
+        text.end()
