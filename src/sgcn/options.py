@@ -98,8 +98,11 @@ def choice(registry: Mapping[str, type[Options]], default: str, help: str) -> An
     In flat tables (TOML, ``--set``, keywords) the field's key holds the name, and the options
     of the chosen kind stand beside it: ``restart = "norm"``, ``alpha = 1.2``.
     """
-    kinds = tuple(registry.values())
-    rule = Rule(one_of(*registry).words, lambda v: isinstance(v, kinds), lambda: tuple(registry))
+
+    def test(value: Any) -> bool:
+        return isinstance(value, tuple(registry.values()))
+
+    rule = Rule(one_of(*registry).words, test, lambda: tuple(registry))
     metadata = {"rule": rule, "help": help, "registry": registry}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -169,14 +172,14 @@ class Options:
     @classmethod
     def _homes(cls, key: str) -> str:
         """Which other choices would have the option ``key``."""
-        found = []
         for field in dataclasses.fields(cls):
-            if "part" in field.metadata:
-                found.append(field.metadata["part"]._homes(key))
-            for name, kind in field.metadata.get("registry", {}).items():
-                if key in [f.name for f in dataclasses.fields(kind)]:
-                    found.append(f" (it belongs to {field.name} = {name})")
-        return "".join(found)
+            if "part" in field.metadata and (home := field.metadata["part"]._homes(key)):
+                return str(home)
+            kinds = field.metadata.get("registry", {}).items()
+            names = [n for n, kind in kinds if key in [f.name for f in dataclasses.fields(kind)]]
+            if names:
+                return f" (it belongs to {field.name} = {' or '.join(names)})"
+        return ""
 
     def values(self) -> dict[str, Any]:
         """The flat table that `of` makes this of."""
@@ -214,11 +217,14 @@ class Options:
                 found += field.metadata["part"].listed()
                 continue
             found += [rows[field.name]] if field.name in rows else []
+            homes: dict[tuple[str, Any, str, str], list[str]] = {}  # kinds may share an option
             for name, kind in field.metadata.get("registry", {}).items():
-                found += [
-                    (key, default, words, f"{field.name} = {name}: {help}")
-                    for key, default, words, help in kind.listed()
-                ]
+                for row in kind.listed():
+                    homes.setdefault(row, []).append(name)
+            found += [
+                (key, default, words, f"{field.name} = {' or '.join(names)}: {help}")
+                for (key, default, words, help), names in homes.items()
+            ]
         return found
 
 

@@ -13,7 +13,7 @@ from learning import labelled, small_model
 from sgcn import Graph, SgcnError, fit
 from sgcn.compute.exact import predict
 from sgcn.data.features import write_features
-from sgcn.rows import Features
+from sgcn.rows import LazyRows, store_of
 
 
 @pytest.fixture(autouse=True)
@@ -139,11 +139,11 @@ def test_what_is_refused(change, options, message, tmp_path):
 
 def test_rows_of_a_half_table():
     x = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float16)
-    features = Features.of(x)
-    assert features.dense is None
-    assert features.half.data_ptr() == x.ctypes.data  # not a copy
-    ids = np.array([3, 0, 3, 19, 7, 8, 9], np.int32)
-    rows = features.rows(ids)
+    features = store_of(x)
+    assert features.dtype == torch.float16
+    assert features.table.data_ptr() == x.ctypes.data  # not a copy
+    ids = torch.tensor([3, 0, 3, 19, 7, 8, 9], dtype=torch.int32)
+    rows = LazyRows(features, ids)
     assert rows.dense().dtype == torch.float32
     assert np.array_equal(rows.dense(), x[ids].astype(np.float32))
     weight = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
@@ -153,7 +153,7 @@ def test_rows_of_a_half_table():
     (rows.dense() @ weight).backward(upstream)
     torch.testing.assert_close(got, weight.grad)
     torch.testing.assert_close(rows @ weight, rows.dense() @ weight)
-    none = features.rows(np.zeros(0, np.int32)) @ weight
+    none = LazyRows(features, torch.zeros(0, dtype=torch.int32)) @ weight
     assert none.shape == (0, 4)
 
 
@@ -166,5 +166,5 @@ def test_training_from_float16_is_training_from_its_values(kind, tmp_path):
     for data in (graph, twin):
         model = small_model(kind)
         fit(model, data, sampler="neighbor", epochs=2, batch_size=10)
-        logits.append(predict(model, data, Features.of(data.x)))
+        logits.append(predict(model, data, store_of(data.x)))
     torch.testing.assert_close(*logits, rtol=1e-3, atol=1e-4)

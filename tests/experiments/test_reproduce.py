@@ -107,7 +107,7 @@ def test_a_page_says_what_was_run(everything: Path) -> None:
     """Of the runs, not of the plan: `growing-gap` has no restarts."""
     pages = {name: (everything / f"{name}.md").read_text() for name in EXPERIMENTS}
     assert "epochs of 10 batches: 1, width: 64, restarts: norm, runs: 1," in pages["f1-table"]
-    assert "restarts: none, runs: 1," in pages["growing-gap"]
+    assert "restarts: never, runs: 1," in pages["growing-gap"]
     plan = Plan("paper", 200, 256, 3, 16, ("ladies",))
     (tiny,) = datasets.find([TINY], "paper", False)
     made = EXPERIMENTS["memory"].cases(plan, tiny)
@@ -247,7 +247,7 @@ def test_training_that_blows_up_is_a_finding(
     apply = training._Run.apply
 
     def breaking(self: Any, outcome: Any) -> None:
-        if self.result.steps == 3 and self.engine.estimator.growth > 0:
+        if self.result.steps == 3 and self.engine.estimator.schedule.growth > 0:
             raise TrainingDiverged("training blew up")
         apply(self, outcome)
 

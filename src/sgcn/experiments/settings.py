@@ -71,16 +71,17 @@ def case(
     if sampler != "full":
         values["sampler"] = {"name": sampler, **SAMPLERS[sampler]}
         if make_estimator(values["estimator"]["name"]).takes_snapshots:
-            values["estimator"] |= _schedule(plan, data) | schedule
+            restart = schedule.get("restart", plan.restart)
+            values["estimator"] |= _schedule(restart, data) | schedule
     for section, options in (changes or {}).items():
         values[section] = values[section] | options
     return Case(data, sampler, estimator, values, setting, at, kinds)
 
 
-def _schedule(plan: Plan, data: Dataset) -> dict[str, Any]:
+def _schedule(restart: str, data: Dataset) -> dict[str, Any]:
     """K = 10, restarts, and large batches where the paper has them."""
-    schedule: dict[str, Any] = {"gap": 10, "restart": plan.restart}
-    if plan.restart == "norm":
+    schedule: dict[str, Any] = {"gap": 10, "restart": restart}
+    if restart == "norm":
         schedule |= {"alpha": 1.1, "beta": 1.1}
     share = paper()["snapshot_share"].get(data.paper)
     return schedule if share is None else schedule | {"snapshot_nodes": share}
