@@ -19,10 +19,10 @@ from sgcn.data.importers.rows import (
     counted,
     labels_file,
     labels_of,
-    npy_shape,
     write_features_file,
 )
 from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
+from sgcn.data.readers.arrays import npy
 from sgcn.data.readers.fields import Names
 from sgcn.data.readers.tables import Table, open_table
 from sgcn.errors import SgcnError
@@ -136,8 +136,8 @@ class Beside(Importer):
             if key in tables and self.id_column is None:
                 return tables[key].rows()
             if path and Path(path).suffix == ".npy":
-                shape = npy_shape(Path(path), f"{key} of nodes")
-                return shape[0] if shape else None
+                with npy(Path(path), f"{key} of nodes", "biuf", 1, 2) as array:
+                    return int(array.shape[0])
         return None
 
     def rows_of(self, table: Table, ids: Ids) -> Any:

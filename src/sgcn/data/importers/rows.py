@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,6 @@ from sgcn.data.draft import Draft
 from sgcn.data.features import finite, moments, single, standardised
 from sgcn.data.readers.arrays import Npz, npy
 from sgcn.data.readers.fields import NotANumberError
-from sgcn.data.readers.files import checked, unreadable
 from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 
@@ -207,17 +205,8 @@ def check_labels(values: Any, nodes: Any, where: str, least: int = 0) -> None:
 
 def labels_file(path: Path, n: int) -> npt.NDArray[Any]:
     """Labels of an ``.npy``: a vector of classes, or 0/1 rows."""
-    what = f"labels of {n} nodes"
-    with npy(path, what, "biuf", 2 if len(npy_shape(path, what)) == 2 else 1) as array:
+    with npy(path, f"labels of {n} nodes", "biuf", 1, 2) as array:
         return labels_of(array.all(), n, str(path))
-
-
-def npy_shape(path: Path, what: str) -> tuple[int, ...]:
-    """The shape that an ``.npy`` file has, if it is whole."""
-    with unreadable(checked(path, what), what), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about headers of Python 2, which are read all the same
-        shape: tuple[int, ...] = np.load(path, mmap_mode="r", allow_pickle=False).shape
-    return shape
 
 
 def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
