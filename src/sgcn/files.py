@@ -1,5 +1,4 @@
-"""Files and directories that appear complete or not at all: written under a temporary name beside,
-then renamed."""
+"""Files and directories that appear complete or not at all: written beside, then renamed."""
 
 from __future__ import annotations
 
@@ -15,23 +14,23 @@ from sgcn.errors import SgcnError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside ``path`` to write to; it becomes ``path`` when the block ends well.
+    """A path in a temporary folder beside ``path`` at which to make a file or directory.
 
-    The name ends like ``path`` (writers go by the ending). Whatever ends the block early leaves no
-    file behind, and ``path`` as it was.
+    It has the name of ``path`` (writers go by the ending) and takes its place when the block ends
+    well. Whatever ends the block early leaves nothing behind, and ``path`` as it was.
     """
-    handle, name = tempfile.mkstemp(prefix=".", suffix=path.suffix, dir=path.absolute().parent)
-    os.close(handle)
-    temporary = Path(name)
+    folder = Path(tempfile.mkdtemp(prefix=".", dir=path.absolute().parent))
+    temporary = folder / path.name
     try:
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        if temporary.is_file():
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+        if path.is_dir():  # which only an empty directory could replace
+            os.replace(path, folder / "old")
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -64,7 +63,7 @@ def check_new(path: Path) -> Path:
 
 @contextmanager
 def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary path at which to make a file or directory; it becomes ``path`` at the end.
+    """`replacing` for a new ``path``, or an old one with ``overwrite``.
 
     Folders on the way to it are made, and removed again if it did not appear. What cannot be
     written becomes one sentence.
@@ -74,14 +73,8 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     missing = [parent for parent in path.absolute().parents if not parent.exists()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
-            yield folder / path.name
-            if path.exists():
-                os.replace(path, folder / f"{path.name}.old")
-            os.replace(folder / path.name, path)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with replacing(path) as temporary:
+            yield temporary
     except BaseException as error:
         with suppress(OSError):  # someone else may have put something there meanwhile
             for parent in missing:
@@ -92,10 +85,3 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
                 "and permission for it"
             ) from None
         raise
-
-
-def _umask() -> int:
-    """The process's mask for new files, which mkstemp does not follow; there is no other way."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -23,6 +23,7 @@ Normalization = Literal["sym", "row"]
 T = TypeVar("T")
 
 _MANY = 1 << 20  # entries from which sorting on all cores pays
+_OPTIONS = ("directed", "normalization", "self_loops")
 
 
 class Graph:
@@ -78,7 +79,8 @@ class Graph:
         indptr, indices = _numpy(indptr), _numpy(indices)
         if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) < 2:
             raise SgcnError(
-                f"indptr is {_kind(indptr)}, expected a vector of N + 1 whole numbers with N >= 1"
+                f"indptr is {indptr.dtype} of shape {indptr.shape}, expected a vector of N + 1 "
+                "whole numbers with N >= 1"
             )
         n, stored = len(indptr) - 1, indices.size
         indptr = indptr.astype(np.int64, copy=False)
@@ -88,17 +90,16 @@ class Graph:
                 f"{stored} entries of indices without falling"
             )
         indices = _checked_ids("indices", indices, n)
-        values = None if values is None else checked_weights(values, stored)
-        if values is None:
-            sound = csr.rows_are_sorted(indptr, indices) and (
-                directed or csr.is_symmetric(indptr, indices)
-            )
-            if sound:
-                if options.get("self_loops", True) and csr.count_self_loops(indptr, indices):
-                    kept = np.empty_like(indices)
-                    indptr = csr.drop_self_loops(indptr, indices, kept)
-                    indices = kept[: indptr[-1]].copy()
-                return cls(indptr, indices, directed=directed, **options)
+        if values is not None:
+            values = checked_weights(values, stored)
+        elif csr.rows_are_sorted(indptr, indices) and (
+            directed or csr.is_symmetric(indptr, indices)
+        ):
+            if options.get("self_loops", True) and csr.count_self_loops(indptr, indices):
+                kept = np.empty_like(indices)
+                indptr = csr.drop_self_loops(indptr, indices, kept)
+                indices = kept[: indptr[-1]].copy()
+            return cls(indptr, indices, directed=directed, **options)
         rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(indptr))
         return cls._from_entries(rows, indices, values, n, directed, options)
 
@@ -165,15 +166,12 @@ class Graph:
             raise SgcnError(
                 f"{type(data).__name__} has no num_nodes, expected a PyG Data object: set it to N"
             )
-        y = getattr(data, "y", None)
-        if y is not None:
-            y = _numpy(y)
-            y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        weights = getattr(data, "edge_weight", None)
-        options = {"x": getattr(data, "x", None), "y": y, "split": _split_of(data)} | options
-        return cls.from_edge_index(
-            data.edge_index, weights, **({"nodes": int(data.num_nodes)} | options)
-        )
+        found = {name: getattr(data, name, None) for name in ("x", "y")}
+        if found["y"] is not None:
+            y = _numpy(found["y"])
+            found["y"] = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        found |= {"split": _split_of(data), "nodes": int(data.num_nodes)} | options
+        return cls.from_edge_index(data.edge_index, getattr(data, "edge_weight", None), **found)
 
     @classmethod
     def _from_entries(
@@ -230,6 +228,16 @@ class Graph:
         arrays = {id(a): a.nbytes for a in (self.indptr, self.indices, self.row, self.col)}
         return sum(arrays.values()) + (0 if self.values is None else self.values.nbytes)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it was made with beside its arrays: the direction of edges, and P."""
+        return {name: getattr(self, name) for name in _OPTIONS}
+
+    @property
+    def node_data(self) -> dict[str, Any]:
+        """What nodes have beside their edges: features, labels and split, or None for each."""
+        return {"x": self.x, "y": self.y, "split": self.split}
+
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
         return (
@@ -259,20 +267,17 @@ class Graph:
         self, normalization: Normalization = "sym", *, self_loops: bool = True
     ) -> Graph:
         """The same graph with another P; topology, features and labels are shared."""
-        make = Graph
+        make: Callable[..., Graph] = Graph
         if self_loops and not self.self_loops:
-            make = Graph.from_csr  # type: ignore[assignment]  # drops a stored diagonal
-        return make(
-            self.indptr,
-            self.indices,
-            self.values,
-            directed=self.directed,
-            normalization=normalization,
-            self_loops=self_loops,
-            x=self.x,
-            y=self.y,
-            split=self.split,
-        )
+            make = Graph.from_csr  # drops a stored diagonal
+        options = self.node_data | self.options
+        options |= {"normalization": normalization, "self_loops": self_loops}
+        return make(self.indptr, self.indices, self.values, **options)
+
+    def with_split(self, split: Any) -> Graph:
+        """The same graph with another split; everything else is shared."""
+        options = self.node_data | self.options | {"split": split, "scaling": (self.row, self.col)}
+        return Graph(self.indptr, self.indices, self.values, **options)
 
     def with_unit_rows(self) -> Graph:
         """The same graph with feature rows of Euclidean length 1; rows of zeros stay zero.
@@ -306,18 +311,9 @@ class Graph:
         ids = _checked_ids("nodes", ids, len(self))
         if len(np.unique(ids)) < len(ids):
             raise SgcnError("nodes names a node twice, expected distinct ids")
-        rows = {
-            name: None if table is None else table[ids]
-            for name, table in (("x", self.x), ("y", self.y), ("split", self.split))
-        }
-        return Graph.from_scipy(
-            self.adjacency()[ids][:, ids],
-            weighted=self.values is not None,
-            directed=self.directed,
-            normalization=self.normalization,
-            self_loops=self.self_loops,
-            **rows,
-        )
+        rows = {k: None if table is None else table[ids] for k, table in self.node_data.items()}
+        matrix, weighted = self.adjacency()[ids][:, ids], self.values is not None
+        return Graph.from_scipy(matrix, weighted=weighted, **self.options | rows)
 
     def _scaling(self) -> tuple[Array, Array]:
         if self.values is None:
@@ -355,25 +351,19 @@ class Graph:
 
     def write_rows(self, files: store.Writer) -> None:
         """Features, labels and split: what a node has beside its edges."""
-        if is_sparse(self.x):
-            for name in ("indptr", "indices", "data"):
-                files.write(f"x_{name}", getattr(self.x, name))
-            files.header["x_shape"] = list(self.x.shape)
-        for name, rows in (("x", self.x), ("y", self.y), ("split", self.split)):
-            if rows is not None and not is_sparse(rows):
+        for name, rows in self.node_data.items():
+            if is_sparse(rows):
+                for part in ("indptr", "indices", "data"):
+                    files.write(f"x_{part}", getattr(rows, part))
+                files.header["x_shape"] = list(rows.shape)
+            else:
                 files.write(name, rows)
 
     def write_topology(self, files: store.Writer) -> None:
         """Edges and P, and the header that goes with them."""
         for name in ("indptr", "indices", "values", "row", "col"):
-            if getattr(self, name) is not None:
-                files.write(name, getattr(self, name))
-        files.header.update(
-            nodes=len(self),
-            directed=self.directed,
-            normalization=self.normalization,
-            self_loops=self.self_loops,
-        )
+            files.write(name, getattr(self, name))
+        files.header.update(nodes=len(self), **self.options)
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> Graph:
@@ -388,13 +378,11 @@ class Graph:
             arrays["indptr"],
             arrays["indices"],
             arrays.get("values"),
-            directed=header["directed"],
-            normalization=header["normalization"],
-            self_loops=header["self_loops"],
             x=x,
             y=arrays.get("y"),
             split=arrays.get("split"),
             scaling=(arrays["row"], arrays["col"]),
+            **{name: header[name] for name in _OPTIONS},
         )
         graph.path = path
         return graph
@@ -425,10 +413,6 @@ def _numpy(value: Any) -> Array:
             f"a {type(value).__name__} of {len(value)} rows is no array, expected rows of one "
             "length"
         ) from None
-
-
-def _kind(array: Array) -> str:
-    return f"{array.dtype} of shape {array.shape}"
 
 
 def _checked_ids(name: str, ids: Array, n: int) -> npt.NDArray[np.int32]:

@@ -67,7 +67,9 @@ class Writer:
             (folder / HEADER).write_text(json.dumps(header, indent=1) + "\n")
 
     def write(self, name: str, array: Any) -> None:
-        """An array that is in memory."""
+        """An array that is in memory; None is for what the graph does not have."""
+        if array is None:
+            return
         array = np.ascontiguousarray(array)
         parts = (array[part] for part in chunks(len(array), math.prod(array.shape[1:])))
         self.stream(name, array.shape, array.dtype, parts)
@@ -97,6 +99,17 @@ class Writer:
         if rows != shape[0]:
             raise SgcnError(f"{name} has {rows} rows, expected {shape[0]}, one for each node")
         self.arrays[name] = {"dtype": str(dtype), "shape": list(shape), "crc32": crc}
+
+    def stream_sparse(
+        self, shape: tuple[int, ...], indptr: Any, columns: Iterable[Any], values: Iterable[Any]
+    ) -> None:
+        """Features as a CSR matrix of float32, whose columns and values arrive in parts."""
+        stored = int(indptr[-1])
+        kind = np.int32 if max(shape[1], stored) < 2**31 else np.int64  # scipy wants one for both
+        self.write("x_indptr", indptr.astype(kind, copy=False))
+        self.stream("x_indices", (stored,), kind, columns)
+        self.stream("x_data", (stored,), np.float32, values)
+        self.header["x_shape"] = list(shape)
 
     def carry(self, source: Path | None) -> None:
         """Names of nodes and origin from beside the graph at ``source``, as far as it has any."""
@@ -145,34 +158,33 @@ def _header(path: Path) -> dict[str, Any]:
             _ = entry["dtype"], tuple(entry["shape"]), entry["crc32"]
         if "x_shape" in header:
             _ = [header["arrays"][name] for name in ("x_indptr", "x_indices", "x_data")]
-        version = header["version"]
-        _ = header["directed"], header["normalization"], header["self_loops"]
+        _ = [header[name] for name in ("version", "directed", "normalization", "self_loops")]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        known, header, version = False, {}, None
+        known, header = False, {}
     if not known:
         raise SgcnError(
             f"{path} has no {HEADER} of the format {FORMAT}, expected a directory that Graph.save "
             "wrote"
         )
-    if version != VERSION:
+    if header["version"] != VERSION:
         raise SgcnError(
-            f"{path} has format version {version}, expected {VERSION}: use the sgcn that wrote it"
+            f"{path} has format version {header['version']}, expected {VERSION}: use the sgcn that "
+            "wrote it"
         )
     return dict(header)
 
 
 def _map(path: Path, name: str, entry: Any) -> Any:
-    file = path / f"{name}.npy"
+    file, shape = path / f"{name}.npy", tuple(entry["shape"])
     wanted = _DTYPES.get(name, entry["dtype"])
+    # A file of no bytes cannot be mapped; mode "c" keeps kernels at one compiled signature.
+    mode: Literal["c"] | None = None if 0 in shape else "c"
     try:
-        shape = tuple(entry["shape"])
-        # A file of no bytes cannot be mapped; mode "c" keeps kernels at one compiled signature.
-        mode: Literal["c"] | None = None if 0 in shape else "c"
         array = np.asarray(np.load(file, mmap_mode=mode, allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         raise SgcnError(
-            f"{file} cannot be read, expected {entry['dtype']} of shape {tuple(entry['shape'])}: "
-            f"the graph is truncated, make it again ({error})"
+            f"{file} cannot be read, expected {entry['dtype']} of shape {shape}: the graph is "
+            f"truncated, make it again ({error})"
         ) from None
     if str(array.dtype) != wanted or array.shape != shape:
         raise SgcnError(

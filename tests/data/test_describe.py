@@ -13,7 +13,6 @@ from scipy.sparse.csgraph import connected_components
 from helpers import zoo_graph
 from learning import labelled
 from sgcn import Graph
-from sgcn.data import describe as module
 from sgcn.data.describe import describe
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.training.events import to_json
@@ -53,7 +52,7 @@ def test_stored_loops_are_edges_once():
     [(False, np.float16), (False, np.float32), (False, np.int8), (True, np.float32), (True, int)],
 )
 def test_features(sparse, dtype, monkeypatch):
-    monkeypatch.setattr(module, "_CHUNK", 40)
+    monkeypatch.setattr("sgcn.chunks.CHUNK", 40)
     rng = np.random.default_rng(0)
     x = (rng.integers(-3, 8, (60, 9)) * (rng.random((60, 9)) < 0.4)).astype(dtype)
     x[:, 4] = 0

@@ -13,8 +13,8 @@ import torch
 from helpers import zoo_graph
 from learning import labelled
 from sgcn import Graph, SgcnError
-from sgcn.data import export as package
-from sgcn.data.export import FORMATS, export, graphsaint, to_pyg
+from sgcn.data import export as module
+from sgcn.data.export import FORMATS, export, to_pyg
 from sgcn.data.source import read_npz
 
 
@@ -88,7 +88,7 @@ def test_pyg_directions_and_weights(tmp_path):
 
 @pytest.mark.parametrize("name", ["single", "multi", "sparse"])
 def test_graphsaint_by_plain_scipy_and_json(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(graphsaint, "_ROWS", 7)  # several pieces
+    monkeypatch.setattr(module, "_ROWS", 7)  # several pieces
     graph = GRAPHS[name]()
     out = tmp_path / "saint"
     export("graphsaint", graph, out)
@@ -175,7 +175,7 @@ def test_an_export_that_breaks_leaves_nothing(tmp_path, monkeypatch):
         (path / "half").write_text("half")
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(package.FORMATS, "scipy", package.Format(fail))
+    monkeypatch.setitem(module.FORMATS, "scipy", module.Format(fail))
     with pytest.raises(KeyboardInterrupt):
         export("scipy", labelled(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import twins
 from sgcn import SgcnError
-from sgcn.data.feature_rows import moments, single, standardised
+from sgcn.data.features import moments, single, standardised
 from sgcn.kernels import features
 
 shapes = st.tuples(st.integers(1, 12), st.integers(1, 6), st.sampled_from([np.float32, np.float64]))

@@ -7,7 +7,7 @@ import pytest
 
 from learning import labelled
 from sgcn import Graph, SgcnError
-from sgcn.data.splits import random_split, split_from_files, stratified_split, with_split
+from sgcn.data.splits import random_split, split_from_files, stratified_split
 
 NODES = 400
 
@@ -108,7 +108,7 @@ def test_bad_shares(skewed, draw, shares):
 
 
 def test_with_split_shares_everything_else(skewed):
-    made = with_split(skewed, random_split(skewed))
+    made = skewed.with_split(random_split(skewed))
     for name in ("indptr", "indices", "row", "col", "x", "y"):
         assert getattr(made, name) is getattr(skewed, name)
     assert made.split is not skewed.split

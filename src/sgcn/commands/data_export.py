@@ -17,12 +17,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from sgcn.commands import graph_argument
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", metavar="FORMAT", help="pyg, graphsaint, scipy or npz")
-    parser.add_argument(
-        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
-    )
+    graph_argument(parser)
     parser.add_argument(
         "--out", type=Path, required=True, metavar="PATH", help="a new file or directory"
     )

@@ -13,28 +13,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from sgcn.commands import graph_argument
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
-    )
+    graph_argument(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")
     parser.add_argument(
-        "--standardise",
-        action="store_true",
+        "--standardise", action="store_true",
         help="mean 0 and variance 1 on the training nodes; constant columns are only centred",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--row-normalise",
-        action="store_true",
+        "--row-normalise", action="store_true",
         help="absolute values of a row sum to 1 (before --standardise)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--dtype",
-        choices=("float16", "float32"),
-        default="float32",
+        "--dtype", choices=("float16", "float32"), default="float32",
         help="what is stored; training computes in float32; default: %(default)s",
-    )
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:
@@ -43,11 +39,8 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.files import check_new
 
     check_new(args.out)
-    graph = write_features(
-        open_as_is(args.data),
-        args.out,
-        standardise=args.standardise,
-        row_normalise=args.row_normalise,
-        dtype=args.dtype,
-    )
-    print(f"{args.out}: {graph.x.shape[0]:,} rows of {graph.x.shape[1]:,} {graph.x.dtype} features")
+    x = write_features(
+        open_as_is(args.data), args.out,
+        standardise=args.standardise, row_normalise=args.row_normalise, dtype=args.dtype,
+    ).x  # fmt: skip
+    print(f"{args.out}: {x.shape[0]:,} rows of {x.shape[1]:,} {x.dtype} features")

@@ -13,43 +13,37 @@ from collections.abc import Iterator
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from sgcn.commands import graph_argument
+
 if TYPE_CHECKING:
-    from sgcn.data.describe import Degrees, Description, FeatureFacts, LabelFacts
+    from sgcn.data.describe import Degrees, Description, LabelFacts
 
 _SHOWN = 8  # classes with their counts
 _BAR = 40
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
-    )
+    graph_argument(parser)
     parser.add_argument("--json", action="store_true", help="all figures for a program to read")
 
 
 def run(args: argparse.Namespace) -> None:
     from dataclasses import asdict
 
+    from sgcn.data.bundled import BUNDLED, header
     from sgcn.data.describe import describe
     from sgcn.data.source import open_as_is
     from sgcn.training.events import to_json
 
-    description = describe(open_as_is(args.data))
+    description, names = describe(open_as_is(args.data)), []
     if args.json:
         print(to_json(asdict(description), indent=1))
-    else:
-        about, names = _in_the_box(args.data)
-        print("\n".join([*about, *_page(description, names)]))
-
-
-def _in_the_box(name: str) -> tuple[list[str], list[str]]:
-    """What a graph of the package is, and what its labels are called; of others nothing."""
-    from sgcn.data.bundled import BUNDLED, header
-
-    if name not in BUNDLED:
-        return [], []
-    facts = BUNDLED[name]
-    return [_line("about", facts.about)], header(name)["tags" if facts.multi_label else "classes"]
+        return
+    if args.data in BUNDLED:  # what it is, and what its labels are called
+        facts = BUNDLED[args.data]
+        names = header(args.data)["tags" if facts.multi_label else "classes"]
+        print(_line("about", facts.about))
+    print("\n".join(_page(description, names)))
 
 
 def _page(d: Description, names: list[str]) -> Iterator[str]:
@@ -57,10 +51,12 @@ def _page(d: Description, names: list[str]) -> Iterator[str]:
     yield _line("nodes", f"{d.nodes:,}")
     yield _line("edges", f"{d.edges:,} {kind}")
     yield from _degrees(d.degrees)
-    if d.features is not None:
-        yield _features(d.features)
+    if (f := d.features) is not None:
+        span = f"{f.density:.2%} not zero, from {f.least:g} to {f.most:g}"
+        kind = "sparse" if f.sparse else "dense"
+        yield _line("features", f"{f.width:,} {kind} {f.dtype}, {span}")
     if d.labels is not None:
-        yield _labels(d.labels, names)
+        yield _line("labels", _labels(d.labels, names))
     if d.split is not None:
         yield _line("split", ", ".join(f"{n:,} {name}" for name, n in d.split.items() if n))
     if d.homophily is not None and d.labels is not None:
@@ -68,8 +64,7 @@ def _page(d: Description, names: list[str]) -> Iterator[str]:
         yield _line("homophily", f"{d.homophily:.3f} ({means})")
     parts = ", ".join(f"{_size(n)} {name}" for name, n in d.memory.items() if n)
     yield _line("memory", f"{_size(sum(d.memory.values()))} ({parts})")
-    for note in d.notes:
-        yield _line("note", note)
+    yield from (_line("note", note) for note in d.notes)
 
 
 def _line(name: str, text: str) -> str:
@@ -77,9 +72,8 @@ def _line(name: str, text: str) -> str:
 
 
 def _degrees(d: Degrees) -> Iterator[str]:
-    yield _line(
-        "degrees", f"{d.least} least, {d.median:g} median, {d.mean:.1f} mean, {d.most:,} most"
-    )
+    words = f"{d.least} least, {d.median:g} median, {d.mean:.1f} mean, {d.most:,} most"
+    yield _line("degrees", words)
     most = max(count for _, _, count in d.histogram)
     for low, high, count in d.histogram:
         span = str(low) if low == high else f"{low}-{high}"
@@ -87,20 +81,12 @@ def _degrees(d: Degrees) -> Iterator[str]:
         yield f"{span:>23} {bar:<{_BAR}} {count:,}"
 
 
-def _features(f: FeatureFacts) -> str:
-    kind = "sparse" if f.sparse else "dense"
-    return _line(
-        "features",
-        f"{f.width:,} {kind} {f.dtype}, {f.density:.2%} not zero, from {f.least:g} to {f.most:g}",
-    )
-
-
 def _labels(labels: LabelFacts, names: list[str]) -> str:
     ranked = sorted(enumerate(labels.counts), key=lambda pair: (-pair[1], pair[0]))
     shown = ", ".join(f"{names[c] if names else c}: {count:,}" for c, count in ranked[:_SHOWN])
     more = f", {len(ranked) - _SHOWN} more" if len(ranked) > _SHOWN else ""
     what = "labels, several a node" if labels.multi_label else "classes"
-    return _line("labels", f"{labels.classes} {what}; {labels.labelled:,} nodes ({shown}{more})")
+    return f"{labels.classes} {what}; {labels.labelled:,} nodes ({shown}{more})"
 
 
 def _size(count: float) -> str:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from sgcn.commands import graph_argument
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
-    )
+    graph_argument(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")
     parser.add_argument(
         "--how",
@@ -45,11 +45,8 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.store import Writer
 
     how = args.how or ("random" if args.files is None else "files")
-    drawn = {
-        name: value
-        for name, value in (("train", args.train), ("val", args.val), ("seed", args.seed))
-        if value is not None
-    }
+    shares = {"train": args.train, "val": args.val, "seed": args.seed}
+    drawn = {name: value for name, value in shares.items() if value is not None}
     if args.how == "files" and args.files is None:
         raise SgcnError("--how files needs --files TRAIN VAL TEST, expected three files of ids")
     if (how == "files") != (args.files is not None) or (how == "files" and drawn):
@@ -64,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         draw = splits.random_split if how == "random" else splits.stratified_split
         split = draw(graph, **drawn)
-    made = splits.with_split(graph, split)
+    made = graph.with_split(split)
     with Writer.new(args.out) as files:
         made.write_rows(files)
         made.write_topology(files)

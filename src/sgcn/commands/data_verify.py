@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import argparse
 
+from sgcn.commands import graph_argument as arguments
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "data", metavar="NAME", help="a name (see `sgcn data list`), graph directory or .npz file"
-    )
+__all__ = ["arguments", "run"]
 
 
 def run(args: argparse.Namespace) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sgcn.chunks import chunks
 from sgcn.graph import Graph, is_sparse
 from sgcn.kernels import csr
 from sgcn.kernels import describe as kernels
 
 PARTS = ("train", "val", "test")
-_CHUNK = 1 << 21  # feature values looked at in one go
 _HUB = 50  # times the mean degree: from there a node is worth a note
 
 
@@ -81,24 +80,34 @@ class Description:
 def describe(graph: Graph) -> Description:
     """Look over all of ``graph``; memory beside it is a few numbers for each node."""
     loops = int(csr.count_self_loops(graph.indptr, graph.indices))
-    roots = kernels.components(graph.indptr, graph.indices)
-    sizes = np.bincount(roots)
+    sizes = np.bincount(kernels.components(graph.indptr, graph.indices))
     x = _two_dimensional(graph.x)
     features = None if x is None else _features(x)
+    labels = None if graph.y is None else _labels(np.asarray(graph.y))
+    notes = _topology_notes(graph, sizes)
+    if features is not None:
+        notes += _feature_notes(features)
+    if labels is not None:
+        notes += _label_notes(graph, labels)
+    if graph.split is not None:
+        notes += _split_notes(np.asarray(graph.split), x)
+    arrays = (x.data, x.indices, x.indptr) if is_sparse(x) else (x,)
+    memory = {"features": arrays, "labels and split": (graph.y, graph.split)}
     return Description(
         nodes=len(graph),
         edges=graph.edges if graph.directed else (graph.edges + loops) // 2,
         directed=graph.directed,
         weighted=graph.values is not None,
-        degrees=_degrees(graph),
+        degrees=_degrees(graph.degrees),
         components=int(np.count_nonzero(sizes)),
         largest_component=int(sizes.max()),
         features=features,
-        labels=_labels(graph),
+        labels=labels,
         split=_split(graph),
-        homophily=_homophily(graph),
-        memory=_memory(graph),
-        notes=tuple(_notes(graph, x, features, sizes)),
+        homophily=None if graph.y is None else _homophily(graph, np.asarray(graph.y)),
+        memory={"topology": graph.nbytes}
+        | {name: sum(a.nbytes for a in kept if a is not None) for name, kept in memory.items()},
+        notes=tuple(text for count, text in notes if count),
     )
 
 
@@ -132,67 +141,51 @@ def _two_dimensional(x: Any) -> Any:
     return x[:, None] if x is not None and x.ndim == 1 else x
 
 
-def _degrees(graph: Graph) -> Degrees:
-    degrees = graph.degrees
-    powers = np.zeros(len(degrees), np.int64)  # 0 | 1 | 2-3 | 4-7: the number of binary digits
-    linked = degrees > 0
-    powers[linked] = np.frexp(degrees[linked])[1]
+def _degrees(degrees: Any) -> Degrees:
+    powers = np.frexp(degrees)[1]  # 0 | 1 | 2-3 | 4-7: the number of binary digits
     histogram = tuple(
         (1 << power >> 1, max((1 << power) - 1, 0), int(count))
         for power, count in enumerate(np.bincount(powers))
         if power >= powers.min()
     )
-    return Degrees(
-        int(degrees.min()),
-        float(np.median(degrees)),
-        float(degrees.mean()),
-        int(degrees.max()),
-        histogram,
-    )
-
-
-def _row_chunks(x: Any) -> Iterator[Any]:
-    step = max(1, _CHUNK // max(x.shape[1], 1))
-    return (x[start : start + step] for start in range(0, x.shape[0], step))
+    least, most = int(degrees.min()), int(degrees.max())
+    return Degrees(least, float(np.median(degrees)), float(degrees.mean()), most, histogram)
 
 
 def _features(x: Any) -> FeatureFacts:
     n, width = x.shape
     if is_sparse(x):
         filled = x.data != 0
-        columns = np.bincount(x.indices[filled], minlength=width)
-        some = n * width > len(x.data)  # then there are zeros that are not stored
-        values = x.data if len(x.data) else np.zeros(1)
-        low, high = float(values.min()), float(values.max())
-        low, high = (min(low, 0.0), max(high, 0.0)) if some else (low, high)
+        constant = width - np.count_nonzero(np.bincount(x.indices[filled], minlength=width))
+        # Zeros that are not stored count too.
+        values = np.append(x.data, x.dtype.type(0)) if n * width > len(x.data) else x.data
+        low, high = values.min(), values.max()
         rows = np.add.reduceat(np.append(filled, False), x.indptr[:-1], dtype=np.int64)
-        empty = (rows == 0) | (np.diff(x.indptr) == 0)
-        nonzero, constant, zero_rows = filled.sum(), (columns == 0).sum(), empty.sum()
+        nonzero = filled.sum()
+        zero_rows = ((rows == 0) | (np.diff(x.indptr) == 0)).sum()
     else:
-        least, most = np.asarray(x[0]), np.asarray(x[0])
-        nonzero, zero_rows = 0, 0
-        for rows in _row_chunks(x):
+        least = most = np.asarray(x[0])
+        nonzero = zero_rows = 0
+        for part in chunks(n, width):
+            rows = x[part]
             least, most = np.minimum(least, rows.min(0)), np.maximum(most, rows.max(0))
             filled = np.count_nonzero(rows, axis=1)
             nonzero, zero_rows = nonzero + filled.sum(), zero_rows + (filled == 0).sum()
         constant = np.count_nonzero(least == most)
-        low, high = (float(least.min()), float(most.max())) if width else (0.0, 0.0)
+        low, high = (least.min(), most.max()) if width else (0, 0)
     return FeatureFacts(
         width=width,
         sparse=is_sparse(x),
         dtype=str(x.dtype),
         density=float(nonzero / max(n * width, 1)),
-        least=low,
-        most=high,
+        least=float(low),
+        most=float(high),
         constant=int(constant),
         zero_rows=int(zero_rows),
     )
 
 
-def _labels(graph: Graph) -> LabelFacts | None:
-    if graph.y is None:
-        return None
-    y = np.asarray(graph.y)
+def _labels(y: Any) -> LabelFacts:
     counts = class_counts(y, np.ones(len(y), np.bool_))
     labelled = np.count_nonzero(y >= 0 if y.ndim == 1 else y.any(1))
     return LabelFacts(len(counts), y.ndim == 2, int(labelled), tuple(counts.tolist()))
@@ -204,26 +197,20 @@ def class_counts(y: Any, chosen: Any) -> npt.NDArray[np.int64]:
         classes = max(int(y.max()) + 1, 0)
         return np.bincount(y[chosen & (y >= 0)].astype(np.int64), minlength=classes)
     counts = np.zeros(y.shape[1], np.int64)
-    step = max(1, _CHUNK // max(y.shape[1], 1))
-    for start in range(0, len(y), step):
-        rows = slice(start, start + step)
-        counts += np.count_nonzero(y[rows][chosen[rows]], axis=0)
+    for part in chunks(*y.shape):
+        counts += np.count_nonzero(y[part][chosen[part]], axis=0)
     return counts
 
 
 def _split(graph: Graph) -> dict[str, int] | None:
     if graph.split is None:
         return None
-    return {
-        name: int(np.count_nonzero(np.asarray(graph.split) == part))
-        for name, part in (*zip(PARTS, range(3), strict=True), ("none", -1))
-    }
+    split = np.asarray(graph.split)
+    parts = {"train": 0, "val": 1, "test": 2, "none": -1}
+    return {name: int(np.count_nonzero(split == part)) for name, part in parts.items()}
 
 
-def _homophily(graph: Graph) -> float | None:
-    if graph.y is None:
-        return None
-    y = np.asarray(graph.y)
+def _homophily(graph: Graph, y: Any) -> float | None:
     if y.ndim == 1:
         alike, edges = kernels.same_classes(graph.indptr, graph.indices, y.astype(np.int64))
     else:
@@ -232,94 +219,72 @@ def _homophily(graph: Graph) -> float | None:
     return float(alike.sum() / edges.sum()) if edges.any() else None
 
 
-def _memory(graph: Graph) -> dict[str, int]:
-    x = graph.x
-    parts = (x.data, x.indices, x.indptr) if is_sparse(x) else (x,)
-    features = sum(part.nbytes for part in parts if part is not None)
-    labels = sum(part.nbytes for part in (graph.y, graph.split) if part is not None)
-    return {"topology": graph.nbytes, "features": features, "labels and split": labels}
+# -- what may surprise: how much of it there is, and the words for it -----------------------------
+
+Notes = list[tuple[int, str]]
 
 
-# -- what may surprise ----------------------------------------------------------------------------
-
-
-def _notes(graph: Graph, x: Any, features: FeatureFacts | None, sizes: Any) -> Iterator[str]:
-    yield from _topology_notes(graph, sizes)
-    if features is not None:
-        yield from _feature_notes(features)
-    if graph.y is not None:
-        yield from _label_notes(graph)
-    if graph.split is not None:
-        yield from _split_notes(graph, x)
-
-
-def _topology_notes(graph: Graph, sizes: Any) -> Iterator[str]:
+def _topology_notes(graph: Graph, sizes: Any) -> Notes:
     degrees = graph.degrees
-    n, isolated = len(degrees), int(np.count_nonzero(degrees == 0))
-    if isolated and not graph.directed:
-        yield f"{_nodes(isolated)} without an edge ({isolated / n:.1%})"
-    elif isolated:
-        yield f"{_nodes(isolated)} that read from nobody ({isolated / n:.1%})"
-    several = int(np.count_nonzero(sizes > 1))
-    if several > 1:
-        yield (
+    n, mean = len(degrees), degrees.mean()
+    isolated, several, hubs = (
+        int(np.count_nonzero(found)) for found in (degrees == 0, sizes > 1, degrees > _HUB * mean)
+    )
+    alone = "that read from nobody" if graph.directed else "without an edge"
+    return [
+        (isolated, f"{_nodes(isolated)} {alone} ({isolated / n:.1%})"),
+        (
+            several > 1,
             f"{several:,} components of more than one node; the largest has {sizes.max() / n:.1%} "
-            "of all nodes"
-        )
-    most = int(degrees.max())
-    if degrees.mean() > 0 and most > _HUB * degrees.mean():
-        hubs = int(np.count_nonzero(degrees > _HUB * degrees.mean()))
-        yield (
+            "of all nodes",
+        ),
+        (
+            hubs,
             f"{_nodes(hubs)} with more than {_HUB} times the mean degree; the largest hub is "
-            f"joined to {most / n:.1%} of all nodes"
-        )
+            f"joined to {degrees.max() / n:.1%} of all nodes",
+        ),
+    ]
 
 
-def _feature_notes(facts: FeatureFacts) -> Iterator[str]:
-    if not np.isfinite([facts.least, facts.most]).all():
-        yield "features that are not finite numbers: training cannot use them"
-    if facts.constant:
-        yield f"{facts.constant:,} of {facts.width:,} features are the same for all nodes"
-    if facts.zero_rows:
-        yield f"{_nodes(facts.zero_rows)} with no feature but zeros"
+def _feature_notes(facts: FeatureFacts) -> Notes:
+    odd, same = not np.isfinite([facts.least, facts.most]).all(), facts.constant
+    return [
+        (odd, "features that are not finite numbers: training cannot use them"),
+        (same, f"{same:,} of {facts.width:,} features are the same for all nodes"),
+        (facts.zero_rows, f"{_nodes(facts.zero_rows)} with no feature but zeros"),
+    ]
 
 
-def _label_notes(graph: Graph) -> Iterator[str]:
-    y = np.asarray(graph.y)
-    every = class_counts(y, np.ones(len(y), np.bool_))
-    if unused := int(np.count_nonzero(every == 0)):
-        yield f"{unused:,} of {len(every):,} classes have no node"
-    if y.ndim == 2:
-        bare = int(np.count_nonzero(~(y != 0).any(1)))
-        if bare:
-            yield f"{_nodes(bare)} with none of the labels"
+def _label_notes(graph: Graph, facts: LabelFacts) -> Notes:
+    y, unused = np.asarray(graph.y), facts.counts.count(0)
+    notes = [(unused, f"{unused:,} of {facts.classes:,} classes have no node")]
+    if facts.multi_label:
+        bare = len(y) - facts.labelled
+        notes.append((bare, f"{_nodes(bare)} with none of the labels"))
     if graph.split is None:
-        return
+        return notes
     split = np.asarray(graph.split)
-    if y.ndim == 1:
+    if not facts.multi_label:
         for part, name in enumerate(PARTS):
-            if bare := int(np.count_nonzero((split == part) & (y < 0))):
-                yield f"{_nodes(bare)} without a label in {name}: they are left out"
+            bare = int(np.count_nonzero((split == part) & (y < 0)))
+            notes.append((bare, f"{_nodes(bare)} without a label in {name}: they are left out"))
     unseen = (class_counts(y, split == 0) == 0) & (class_counts(y, split > 0) > 0)
-    if unseen.any():
-        some = ", ".join(map(str, np.flatnonzero(unseen)[:5]))
-        more = ", ..." if unseen.sum() > 5 else ""
-        yield f"{unseen.sum():,} classes of val or test never seen in training ({some}{more})"
+    count = int(unseen.sum())
+    some = ", ".join(map(str, np.flatnonzero(unseen)[:5])) + ", ..." * (count > 5)
+    return [*notes, (count, f"{count:,} classes of val or test never seen in training ({some})")]
 
 
-def _split_notes(graph: Graph, x: Any) -> Iterator[str]:
-    split = np.asarray(graph.split)
-    for part, name in enumerate(PARTS):
-        if not (split == part).any():
-            yield f"no nodes in {name}"
+def _split_notes(split: Any, x: Any) -> Notes:
+    notes: Notes = [(not (split == part).any(), f"no nodes in {PARTS[part]}") for part in range(3)]
     if x is None:
-        return
+        return notes
     hashes = _hashes(x)
     train = np.unique(hashes[(split == 0) & (hashes != 0)])
     for part, name in ((1, "val"), (2, "test")):
         again = int(np.isin(hashes[split == part], train).sum())
-        if again:
-            yield f"{_nodes(again)} of {name} with the very features of a training node"
+        words = f"{_nodes(again)} of {name} with the very features of a training node"
+        notes.append((again, words))
+    return notes
 
 
 def _nodes(count: int) -> str:
@@ -335,6 +300,5 @@ def _hashes(x: Any) -> npt.NDArray[np.uint64]:
             x.indptr, x.indices, x.data.view(words), sign
         )
         return hashes
-    return np.concatenate(
-        [kernels.row_hashes(np.ascontiguousarray(r).view(words), sign) for r in _row_chunks(x)]
-    )
+    parts = (np.ascontiguousarray(x[part]) for part in chunks(*x.shape))
+    return np.concatenate([kernels.row_hashes(rows.view(words), sign) for rows in parts])

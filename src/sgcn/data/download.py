@@ -38,6 +38,7 @@ PAUSE_SECONDS = 0.5  # between them
 SUMS = "SHA256SUMS"
 _BLOCK = 1 << 20
 _PAGE = (b"<!doctype html", b"<html")
+_IS_PAGE = "it answers with an HTML page instead of the file"
 
 
 class _FetchError(Exception):
@@ -109,18 +110,19 @@ def _reachable(servers: set[tuple[str, int]]) -> set[tuple[str, int]]:
 
 def _fetch(file: Source, urls: list[str], out: Path, otherwise: str) -> None:
     """``file`` from the first address that gives it."""
-    path, part = out / file.name, out / f"{file.name}.part"
     reasons = []
     for url in urls:
+        part = _Part(url, out / f"{file.name}.part")
         try:
-            _resume(url, part)
-            found = _sum(part)
+            part.fetch()
+            with part.path.open("rb") as stream:
+                found = hashlib.file_digest(stream, "sha256").hexdigest()
             if file.sha256 not in (None, found):
-                _forget(part)
+                part.forget()
                 raise _FetchError(f"it has the sum {found}, expected {file.sha256}")
             _record(out / SUMS, file.name, found)
-            os.replace(part, path)
-            _forget(part)
+            os.replace(part.path, out / file.name)
+            part.forget()
             return
         except _FetchError as failure:
             reasons.append(f"{url}: {failure}")
@@ -128,121 +130,107 @@ def _fetch(file: Source, urls: list[str], out: Path, otherwise: str) -> None:
     raise SgcnError(f"{file.name} could not be fetched ({reason}), expected the file: {otherwise}")
 
 
-def _resume(url: str, part: Path) -> None:
-    """Fetch ``url`` to ``part``, from where it broke off before, as often as that helps."""
-    left = ATTEMPTS
-    while left:
-        before = _begun(url, part)
-        reason = "the connection broke"
-        try:
-            if _receive(url, part):
-                return
-        except SgcnError:
-            raise
-        except urllib.error.HTTPError as error:
-            error.close()
-            reason = f"HTTP {error.code}"
-            if error.code == 416 and before:
-                if (error.headers.get("Content-Range") or "").endswith(f"/{before}"):
-                    return  # it was complete, only without its name
-                _forget(part)
-            elif error.code < 500:
-                raise _FetchError(reason) from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-        if _begun(url, part) > before:
-            left = ATTEMPTS
-        else:
-            left -= 1
-            time.sleep(PAUSE_SECONDS)
-    raise _FetchError(reason)
-
-
-def _receive(url: str, part: Path) -> bool:
-    """One request: what is missing, or everything where the server has no ranges."""
-    start = _begun(url, part)
-    headers = {"User-Agent": "sgcn", "Accept-Encoding": "identity"}
-    if start:
-        headers["Range"] = f"bytes={start}-"
-        if mark := _origin(part).get("mark"):
-            headers["If-Range"] = mark
-    request = urllib.request.Request(url, headers=headers)
-    with urllib.request.urlopen(request, timeout=READ_SECONDS) as response:
-        if response.headers.get_content_type() == "text/html":
-            raise _FetchError("it answers with an HTML page instead of the file")
-        if response.status != 206:
-            start = 0
-        elif not _continues(response, start):  # another part than we asked for
-            _forget(part)
-            return False
-        size = response.headers.get("Content-Length")
-        total = start + int(size) if size else None
-        if start == 0:
-            _forget(part)
-            etag = response.headers.get("ETag") or ""
-            mark = etag if etag.startswith('"') else response.headers.get("Last-Modified")
-            with _writing(part):
-                _origin_file(part).write_text(json.dumps({"url": url, "mark": mark}))
-        return _pour(response, part, start, total)
-
-
-def _pour(response: Any, part: Path, start: int, total: int | None) -> bool:
-    """Write what comes; whether it is all."""
-    with progress(part.stem, "B", total) as step:
-        step(start)
-        while data := response.read(_BLOCK):
-            if start == 0 and data.lstrip()[:20].lower().startswith(_PAGE):
-                _forget(part)
-                raise _FetchError("it answers with an HTML page instead of the file")
-            with _writing(part), part.open("ab" if start else "wb") as file:
-                file.write(data)
-            start += len(data)
-            step(len(data))
-    return start == total if total is not None else start > 0
-
-
-def _continues(response: Any, start: int) -> bool:
-    """Whether the answer begins where we stopped."""
-    words = (response.headers.get("Content-Range") or "").split()
-    return len(words) == 2 and words[1].startswith(f"{start}-")
-
-
-# -- files --------------------------------------------------------------------------------------
-
-
-def _origin_file(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")
-
-
-def _origin(part: Path) -> dict[str, Any]:
-    """Where ``part`` came from, if that is known."""
-    try:
-        origin = json.loads(_origin_file(part).read_text())
-    except (OSError, ValueError):
-        return {}
-    return origin if isinstance(origin, dict) else {}
-
-
-def _begun(url: str, part: Path) -> int:
-    """How many bytes of ``url`` are there already."""
-    return part.stat().st_size if part.exists() and _origin(part).get("url") == url else 0
-
-
-def _forget(part: Path) -> None:
-    part.unlink(missing_ok=True)
-    _origin_file(part).unlink(missing_ok=True)
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _record(path: Path, name: str, found: str) -> None:
     """Keep the sum of a file, in the form that sha256sum checks."""
     lines = path.read_text().splitlines() if path.exists() else []
     lines = [line for line in lines if not line.endswith(f"  {name}")]
     write_text(path, "\n".join([*lines, f"{found}  {name}"]) + "\n")
+
+
+class _Part:
+    """What has come of the file at ``url``; beside it is kept where it came from."""
+
+    def __init__(self, url: str, path: Path) -> None:
+        self.url, self.path = url, path
+        self.origin_file = path.with_name(f"{path.name}.json")
+
+    def origin(self) -> dict[str, Any]:
+        """Where the bytes came from, if that is known."""
+        try:
+            origin = json.loads(self.origin_file.read_text())
+        except (OSError, ValueError):
+            return {}
+        return origin if isinstance(origin, dict) else {}
+
+    def begun(self) -> int:
+        """How many bytes of the address are there already."""
+        ours = self.path.exists() and self.origin().get("url") == self.url
+        return self.path.stat().st_size if ours else 0
+
+    def forget(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.origin_file.unlink(missing_ok=True)
+
+    def fetch(self) -> None:
+        """All of it, from where it broke off before, as often as that helps."""
+        left = ATTEMPTS
+        while left:
+            before = self.begun()
+            reason = "the connection broke"
+            try:
+                if self.receive():
+                    return
+            except SgcnError:
+                raise
+            except urllib.error.HTTPError as error:
+                error.close()
+                reason = f"HTTP {error.code}"
+                if error.code == 416 and before:
+                    if (error.headers.get("Content-Range") or "").endswith(f"/{before}"):
+                        return  # it was complete, only without its name
+                    self.forget()
+                elif error.code < 500:
+                    raise _FetchError(reason) from None
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                reason = str(getattr(error, "reason", "") or error) or type(error).__name__
+            if self.begun() > before:
+                left = ATTEMPTS
+            else:
+                left -= 1
+                time.sleep(PAUSE_SECONDS)
+        raise _FetchError(reason)
+
+    def receive(self) -> bool:
+        """One request: what is missing, or everything where the server has no ranges."""
+        start = self.begun()
+        headers = {"User-Agent": "sgcn", "Accept-Encoding": "identity"}
+        if start:
+            headers["Range"] = f"bytes={start}-"
+            if mark := self.origin().get("mark"):
+                headers["If-Range"] = mark
+        request = urllib.request.Request(self.url, headers=headers)
+        with urllib.request.urlopen(request, timeout=READ_SECONDS) as response:
+            given = response.headers
+            if given.get_content_type() == "text/html":
+                raise _FetchError(_IS_PAGE)
+            span = (given.get("Content-Range") or "").split()
+            if response.status != 206:
+                start = 0
+            elif len(span) != 2 or not span[1].startswith(f"{start}-"):
+                self.forget()  # another part than we asked for
+                return False
+            if start == 0:
+                self.forget()
+                etag = given.get("ETag") or ""
+                mark = etag if etag.startswith('"') else given.get("Last-Modified")
+                with _writing(self.path):
+                    self.origin_file.write_text(json.dumps({"url": self.url, "mark": mark}))
+            size = given.get("Content-Length")
+            return self.pour(response, start, start + int(size) if size else None)
+
+    def pour(self, response: Any, start: int, total: int | None) -> bool:
+        """Write what comes; whether it is all."""
+        with progress(self.path.stem, "B", total) as step:
+            step(start)
+            while data := response.read(_BLOCK):
+                if start == 0 and data.lstrip()[:20].lower().startswith(_PAGE):
+                    self.forget()
+                    raise _FetchError(_IS_PAGE)
+                with _writing(self.path), self.path.open("ab" if start else "wb") as file:
+                    file.write(data)
+                start += len(data)
+                step(len(data))
+        return start == total if total is not None else start > 0
 
 
 @contextmanager
@@ -269,19 +257,13 @@ def _unpack(path: Path, target: Path, limit: int) -> None:
         members = archive.infolist()
         check_size(path, sum(member.file_size for member in members), limit)
         for member in members:
-            _check_member(path, member)
+            found = f"{path} has the member {member.filename!r}"
+            name = PurePosixPath(member.filename.replace("\\", "/"))
+            drive = ":" in name.parts[0] if name.parts else True
+            if name.is_absolute() or ".." in name.parts or drive:
+                raise SgcnError(
+                    f"{found}, expected names inside the folder: do not trust this file"
+                )
+            if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
+                raise SgcnError(f"{found}, a link or encrypted, expected plain files")
         archive.extractall(folder)
-
-
-def _check_member(path: Path, member: zipfile.ZipInfo) -> None:
-    name = PurePosixPath(member.filename.replace("\\", "/"))
-    drive = ":" in name.parts[0] if name.parts else True
-    if name.is_absolute() or ".." in name.parts or drive:
-        raise SgcnError(
-            f"{path} has the member {member.filename!r}, expected names inside the folder: do not "
-            "trust this file"
-        )
-    if stat.S_ISLNK(member.external_attr >> 16) or member.flag_bits & 1:
-        raise SgcnError(
-            f"{path} has the member {member.filename!r}, a link or encrypted, expected plain files"
-        )

@@ -47,11 +47,7 @@ class Draft(Writer):
     """
 
     def edges(
-        self,
-        parts: Iterable[tuple[Any, ...]],
-        nodes: int | None = None,
-        *,
-        directed: bool = False,
+        self, parts: Iterable[tuple[Any, ...]], nodes: int | None = None, *, directed: bool = False
     ) -> Graph:
         """The topology of an edge list: (src, dst) or (src, dst, weights) in parts, ids checked.
 

@@ -38,8 +38,7 @@ def _saint(about: str, mirror: str, *drive: str) -> Published:
     """A GraphSAINT folder: Google Drive's ids of the four files, and CogDL's mirror of them."""
     files = [
         Source(
-            name,
-            (*(_DRIVE.format(id_) for id_ in drive[k : k + 1]), _MIRROR.format(mirror, name)),
+            name, (*(_DRIVE.format(id_) for id_ in drive[k : k + 1]), _MIRROR.format(mirror, name))
         )
         for k, name in enumerate(_SAINT_FILES)
     ]

@@ -87,22 +87,6 @@ def split_from_files(graph: Graph, files: Sequence[Path]) -> Split:
     return split
 
 
-def with_split(graph: Graph, split: Any) -> Graph:
-    """The same graph with another split; everything else is shared."""
-    return Graph(
-        graph.indptr,
-        graph.indices,
-        graph.values,
-        directed=graph.directed,
-        normalization=graph.normalization,
-        self_loops=graph.self_loops,
-        x=graph.x,
-        y=graph.y,
-        split=split,
-        scaling=(graph.row, graph.col),
-    )
-
-
 def _check_shares(train: float, val: float) -> None:
     if not (0 < train <= 1 and 0 <= val <= 1 and train + val <= 1 + 1e-9):
         raise SgcnError(
@@ -123,9 +107,8 @@ def _shuffled(graph: Graph, seed: int) -> npt.NDArray[np.int64]:
     nodes = np.flatnonzero(_labelled(graph))
     if len(nodes) == 0:
         raise SgcnError("the graph has no labelled node, expected some to split")
-    order: npt.NDArray[np.int64] = nodes[
-        permutation(len(nodes), Key(check_seed(seed)).stream(Stream.SPLIT))
-    ]
+    key = Key(check_seed(seed)).stream(Stream.SPLIT)
+    order: npt.NDArray[np.int64] = nodes[permutation(len(nodes), key)]
     return order
 
 

@@ -11,7 +11,6 @@ A graph is a function of (spec, seed): the same bits for any number of threads.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,17 @@ from sgcn.graph import Graph
 from sgcn.kernels import synthetic as kernels
 from sgcn.kernels.random import permutation, uniforms
 from sgcn.kernels.threads import kernel_threads
-from sgcn.options import Options, between, flag, integer, known_name, nearest, option, real
+from sgcn.options import (
+    Options,
+    between,
+    flag,
+    integer,
+    known_name,
+    nearest,
+    option,
+    parse_value,
+    real,
+)
 from sgcn.rng import Key, Stream, check_seed
 
 # Streams of the generator: numbers that no layer of a sample has.
@@ -118,7 +127,7 @@ def parse_synthetic(text: str, seed: int = 0) -> tuple[Synthetic, int]:
     """The spec and seed that a text means, with or without ``synthetic:`` before it.
 
     ``flickr-like``, ``nodes=5000,degree=12``, or a name first and then what is different about it:
-    ``flickr-like,noise=0.3,seed=2``. Values are written as in JSON. ``seed`` is for a text without.
+    ``flickr-like,noise=0.3,seed=2``. ``seed`` is for a text without.
     """
     words = [word.strip() for word in text.removeprefix(PREFIX).split(",")]
     base = Synthetic()
@@ -135,19 +144,11 @@ def parse_synthetic(text: str, seed: int = 0) -> tuple[Synthetic, int]:
             )
         if name in values:
             raise SgcnError(f"{text} gives {name} twice, expected one value")
-        values[name] = _value(value)
+        values[name] = parse_value(value)
     seed = check_seed(values.pop("seed", seed))
     spec = dataclasses.replace(base, **values)
     _check(spec)
     return spec, seed
-
-
-def _value(text: str) -> Any:
-    """A number or truth value; what is none stays a text, which no option takes."""
-    try:
-        return json.loads(text.replace("_", ""))
-    except ValueError:
-        return text
 
 
 def _check(spec: Synthetic) -> None:

@@ -30,141 +30,120 @@ def verify(name: str) -> Iterator[str]:
 def verify_graph(graph: Graph) -> Iterator[str]:
     """The checks of `verify` on a graph in memory."""
     for words, check in CHECKS.items():
-        check(graph)
+        for wrong in check(graph):
+            raise SgcnError(f"{wrong}: make the graph again")
         yield words
 
 
-def _row_pointers(graph: Graph) -> None:
+def _first(bad: Any) -> Iterator[int]:
+    """Where the first true value is, if there is one."""
+    if bad.any():
+        yield int(np.argmax(bad))
+
+
+# -- checks: each yields what is wrong, and only the first of that is asked for -------------------
+
+
+def _row_pointers(graph: Graph) -> Iterator[str]:
     falls = np.diff(graph.indptr) < 0
     if graph.indptr[0] != 0 or graph.indptr[-1] != len(graph.indices) or falls.any():
-        raise _broken(
+        yield (
             f"the row pointers fall after node {np.argmax(falls)}, expected them to rise from 0 to "
             f"the {len(graph.indices)} stored edges"
         )
 
 
-def _ids(graph: Graph) -> None:
-    ids = graph.indices
-    if len(ids):
-        low, high = int(ids.min()), int(ids.max())
-        if low < 0 or high >= len(graph):
-            raise _broken(
-                f"the edges name node {low if low < 0 else high}, expected ids from 0 to "
-                f"{len(graph) - 1}"
-            )
+def _ids(graph: Graph) -> Iterator[str]:
+    low, high = int(graph.indices.min(initial=0)), int(graph.indices.max(initial=0))
+    if low < 0 or high >= len(graph):
+        node = low if low < 0 else high
+        yield f"the edges name node {node}, expected ids from 0 to {len(graph) - 1}"
 
 
-def _sorted(graph: Graph) -> None:
+def _sorted(graph: Graph) -> Iterator[str]:
     if not csr.rows_are_sorted(graph.indptr, graph.indices):
-        raise _broken("a row of edges is not sorted or has one twice, expected rising ids")
+        yield "a row of edges is not sorted or has one twice, expected rising ids"
 
 
-def _loops(graph: Graph) -> None:
+def _loops(graph: Graph) -> Iterator[str]:
     if graph.self_loops and (loops := csr.count_self_loops(graph.indptr, graph.indices)):
-        raise _broken(f"{loops} self-loops are stored, expected none where P adds its own")
+        yield f"{loops} self-loops are stored, expected none where P adds its own"
 
 
-def _weights(graph: Graph) -> None:
-    if graph.values is None:
-        return
-    bad = ~(graph.values >= 0) | np.isinf(graph.values)
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise _broken(
-            f"stored edge {first} has weight {graph.values[first]}, expected finite numbers >= 0"
-        )
+def _weights(graph: Graph) -> Iterator[str]:
+    if graph.values is not None:
+        for k in _first(~(graph.values >= 0) | np.isinf(graph.values)):
+            yield f"stored edge {k} has weight {graph.values[k]}, expected finite numbers >= 0"
 
 
-def _symmetric(graph: Graph) -> None:
+def _symmetric(graph: Graph) -> Iterator[str]:
     if graph.directed:
         return
     if not csr.is_symmetric(graph.indptr, graph.indices):
-        raise _broken(
-            "an edge is stored in one direction alone, expected both in an undirected graph"
-        )
+        yield "an edge is stored in one direction alone, expected both in an undirected graph"
     if graph.values is not None:
         turned = kernels.transpose(graph.indptr, graph.indices, graph.values, len(graph))
         if not np.array_equal(turned[2], graph.values):
-            raise _broken("an undirected edge has two different weights, expected one")
+            yield "an undirected edge has two different weights, expected one"
 
 
-def _scaling(graph: Graph) -> None:
-    right = Graph(
-        graph.indptr, graph.indices, graph.values,
-        normalization=graph.normalization, self_loops=graph.self_loops,
-    )  # fmt: skip
+def _scaling(graph: Graph) -> Iterator[str]:
+    right = Graph(graph.indptr, graph.indices, graph.values, **graph.options)
     for name in ("row", "col"):
-        off = ~np.isclose(getattr(graph, name), getattr(right, name), rtol=1e-5, atol=0)
-        if off.any():
-            i = int(np.argmax(off))
-            raise _broken(
-                f"{name} scales node {i} by {getattr(graph, name)[i]:g}, expected "
-                f"{getattr(right, name)[i]:g} by its degree"
-            )
+        found, wanted = getattr(graph, name), getattr(right, name)
+        for i in _first(~np.isclose(found, wanted, rtol=1e-5, atol=0)):
+            yield f"{name} scales node {i} by {found[i]:g}, expected {wanted[i]:g} by its degree"
 
 
-def _features(graph: Graph) -> None:
+def _features(graph: Graph) -> Iterator[str]:
     x = graph.x
     if x is None:
         return
+    words = "node {} has a feature that is not finite, expected finite numbers"
     if is_sparse(x):
         try:
             x.check_format(full_check=True)
         except ValueError as error:
-            raise _broken(f"the features are no CSR matrix, expected one ({error})") from None
-        if not np.isfinite(x.data).all():
-            row = np.searchsorted(x.indptr, np.argmin(np.isfinite(x.data)), "right") - 1
-            raise _broken(_not_finite(int(row)))
-        return
-    if x.dtype.kind not in "fiub":
-        raise _broken(f"the features are {x.dtype}, expected numbers")
-    for rows in chunks(len(graph), x[0].size):
-        good = np.isfinite(x[rows]).reshape(len(x[rows]), -1).all(1)
-        if not good.all():
-            raise _broken(_not_finite(rows.start + int(np.argmin(good))))
+            yield f"the features are no CSR matrix, expected one ({error})"
+        for k in _first(~np.isfinite(x.data)):
+            yield words.format(np.searchsorted(x.indptr, k, "right") - 1)
+    elif x.dtype.kind not in "fiub":
+        yield f"the features are {x.dtype}, expected numbers"
+    else:
+        for part in chunks(len(graph), x[0].size):
+            for i in _first(~np.isfinite(x[part]).reshape(part.stop - part.start, -1).all(1)):
+                yield words.format(part.start + i)
 
 
-def _not_finite(node: int) -> str:
-    return f"node {node} has a feature that is not finite, expected finite numbers"
-
-
-def _labels(graph: Graph) -> None:
+def _labels(graph: Graph) -> Iterator[str]:
     if graph.y is None:
         return
     y = np.asarray(graph.y)
     if y.ndim == 2:
-        for rows in chunks(len(y), y.shape[1]):
-            good = np.isin(y[rows], (0, 1)).all(1)
-            if not good.all():
-                raise _broken(
-                    f"node {rows.start + int(np.argmin(good))} has a label other than 0 and 1, "
-                    "expected only them where nodes have several labels"
+        for part in chunks(*y.shape):
+            for i in _first(~np.isin(y[part], (0, 1)).all(1)):
+                yield (
+                    f"node {part.start + i} has a label other than 0 and 1, expected only them "
+                    "where nodes have several labels"
                 )
     elif y.dtype.kind not in "iu":
-        raise _broken(f"the labels are {y.dtype}, expected whole class numbers")
-    elif (y < -1).any():
-        i = int(np.argmax(y < -1))
-        raise _broken(f"node {i} has class {y[i]}, expected classes from 0 on, or -1 for no label")
+        yield f"the labels are {y.dtype}, expected whole class numbers"
+    else:
+        for i in _first(y < -1):
+            yield f"node {i} has class {y[i]}, expected classes from 0 on, or -1 for no label"
 
 
-def _split(graph: Graph) -> None:
-    if graph.split is None:
-        return
-    split: Any = np.asarray(graph.split)
-    bad = (split < -1) | (split > 2)
-    if bad.any():
-        i = int(np.argmax(bad))
-        raise _broken(
-            f"node {i} has split {split[i]}, expected 0 (train), 1 (validation), 2 (test) or -1"
-        )
-
-
-def _broken(what: str) -> SgcnError:
-    return SgcnError(f"{what}: make the graph again")
+def _split(graph: Graph) -> Iterator[str]:
+    if graph.split is not None:
+        split = np.asarray(graph.split)
+        for i in _first((split < -1) | (split > 2)):
+            yield (
+                f"node {i} has split {split[i]}, expected 0 (train), 1 (validation), 2 (test) or -1"
+            )
 
 
 #: In this order: a later check may rely on the earlier ones.
-CHECKS: dict[str, Callable[[Graph], None]] = {
+CHECKS: dict[str, Callable[[Graph], Iterator[str]]] = {
     "row pointers rise": _row_pointers,
     "ids in range": _ids,
     "rows sorted, no edge twice": _sorted,

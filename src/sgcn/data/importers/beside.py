@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.data.draft import Draft
-from sgcn.data.feature_rows import single
+from sgcn.data.features import single
 from sgcn.data.importers.base import Importer, text_or_none
-from sgcn.data.importers.features import write_features_file
 from sgcn.data.importers.rows import (
     check_ids,
     check_rows,
     counted,
     labels_file,
     labels_of,
-    npy_shape,
+    write_features_file,
 )
 from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
+from sgcn.data.readers.arrays import npy
 from sgcn.data.readers.fields import Names
 from sgcn.data.readers.tables import Table, open_table
 from sgcn.errors import SgcnError
@@ -90,8 +90,7 @@ def _integers(values: Any, where: str) -> Any:
     bad = ~(np.abs(values) < _EXACT) | (values != np.floor(values))
     if bad.any():
         raise SgcnError(
-            f"{where} has the id {values[bad][0]:g}, expected whole numbers: set ids=text "
-            "for names"
+            f"{where} has the id {values[bad][0]:g}, expected whole numbers: set ids=text for names"
         )
     return values.astype(np.int64)
 
@@ -119,17 +118,14 @@ class Beside(Importer):
 
     def tables(self) -> dict[str, Table]:
         """The tables among the files, by what they hold."""
-        given = {key: getattr(self, key) for key in ("features", "labels", "split")}
-        found = {
-            key: self.table(Path(path), f"{key} of nodes")
-            for key, path in given.items()
-            if path and Path(path).suffix in _TABLES
-        }
-        for key, table in found.items():
-            hints: dict[int | None, str] = {None: _CLASSES} if key == "labels" else {}
-            if self.id_column is not None:
-                hints[self._key(table)] = self.names_hint
-            table.hints = hints
+        found = {}
+        for key in ("features", "labels", "split"):
+            path = Path(getattr(self, key) or "")
+            if path.suffix in _TABLES:
+                found[key] = table = self.table(path, f"{key} of nodes")
+                table.hints = {None: _CLASSES} if key == "labels" else {}
+                if self.id_column is not None:
+                    table.hints = {**table.hints, self._key(table): self.names_hint}
         return found
 
     def rows(self) -> int | None:
@@ -140,8 +136,8 @@ class Beside(Importer):
             if key in tables and self.id_column is None:
                 return tables[key].rows()
             if path and Path(path).suffix == ".npy":
-                shape = npy_shape(Path(path), f"{key} of nodes")
-                return shape[0] if shape else None
+                with npy(Path(path), f"{key} of nodes", "biuf", 1, 2) as array:
+                    return int(array.shape[0])
         return None
 
     def rows_of(self, table: Table, ids: Ids) -> Any:
@@ -180,11 +176,11 @@ class Beside(Importer):
         return table.index_of(0 if self.id_column is None else self.id_column)
 
     def _rows_and_columns(self, table: Table, n: int, ids: Ids) -> tuple[Any, list[int]]:
-        """Which nodes the rows are of, and the columns beside the ids."""
+        """Which nodes the rows are of (see `rows_of`), and the columns beside the ids."""
         rows = self.rows_of(table, ids)
         columns = list(range(table.width))
         if rows is None:
-            return slice(None), columns
+            return None, columns
         columns.remove(self._key(table))
         if not columns:
             raise SgcnError(f"{table.path} has nothing beside the ids, expected {table.what}")
@@ -200,19 +196,22 @@ class Beside(Importer):
         rows, columns = self._rows_and_columns(table, n, ids)
         where, shape = str(table.path), (n, len(columns))
         parts = counted(single((part for (part,) in table.numbers(columns)), where), n, where)
-        if not isinstance(rows, slice):  # any row may be the first
-            parts = iter((_gathered(parts, rows, shape),))
-        draft.stream("x", shape, np.float32, parts)
+        if rows is None:
+            draft.stream("x", shape, np.float32, parts)
+            return
+        x, start = np.empty(shape, np.float32), 0  # any row may be the first
+        for part in parts:
+            x[rows[start : start + len(part)]] = part
+            start += len(part)
+        draft.write("x", x)
 
     def _labels(self, table: Table, n: int, ids: Ids) -> npt.NDArray[Any]:
         rows, columns = self._rows_and_columns(table, n, ids)
         where = str(table.path)
         values = np.concatenate([part for (part,) in table.numbers(columns)])
-        if isinstance(rows, slice) or len(columns) > 1:
-            return labels_of(_by_node(values, rows, n, where), n, where)
-        classes = np.full(n, -1.0)  # who is not in the table has none
-        classes[rows] = values[:, 0]
-        return labels_of(classes, n, where)
+        if len(columns) > 1:  # a set of labels may be empty, but must be there
+            check_rows(len(values), n, where)
+        return labels_of(_by_node(values, rows, n), n, where)
 
     def _split(self, table: Table, n: int, ids: Ids) -> npt.NDArray[np.int8]:
         rows, columns = self._rows_and_columns(table, n, ids)
@@ -222,25 +221,13 @@ class Beside(Importer):
         words = Names()
         found = np.concatenate([words.number(part)[:, 0] for part in table.fields(columns)])
         parts = np.array([part_of(word, where) for word in words.texts(where)])[found]
-        if isinstance(rows, slice):
-            return split_of_numbers(n, parts, where)
-        split = np.full(n, -1)  # who is not in the table is in no part
-        split[rows] = parts
-        return split_of_numbers(n, split, where)
+        return split_of_numbers(n, _by_node(parts, rows, n), where)
 
 
-def _by_node(values: Any, rows: Any, n: int, where: str) -> Any:
-    check_rows(len(values), n, where)
-    ordered = np.empty_like(values)
+def _by_node(values: Any, rows: Any, n: int) -> Any:
+    """Values in the order of nodes; who is not in the table has -1: no class, no part."""
+    if rows is None:
+        return values
+    ordered = np.full((n, *values.shape[1:]), -1.0)
     ordered[rows] = values
     return ordered
-
-
-def _gathered(parts: Iterator[Any], rows: Any, shape: tuple[int, int]) -> Any:
-    """A float32 table of rows that come in another order."""
-    table = np.empty(shape, np.float32)
-    start = 0
-    for part in parts:
-        table[rows[start : start + len(part)]] = part
-        start += len(part)
-    return table

@@ -10,21 +10,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from sgcn.chunks import chunks
-from sgcn.data.draft import Draft, entries
+from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer, folder
-from sgcn.data.importers.features import write_features, write_features_file, write_parts
 from sgcn.data.importers.graphsaint import csr_edges
-from sgcn.data.importers.rows import check_pointers, check_rows, labels_file, labels_of, within
+from sgcn.data.importers.rows import (
+    check_pointers,
+    check_rows,
+    labels_file,
+    labels_of,
+    write_features,
+    write_features_file,
+    write_parts,
+)
 from sgcn.data.importers.scipy import matrix_graph
 from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.arrays import Npz, npy
@@ -37,8 +43,6 @@ _WHAT = (
     "a folder with indptr and indices (.npy or .bin), or with reddit_graph.npz and reddit_data.npz"
 )
 _REDDIT = ("reddit_graph.npz", "reddit_self_loop_graph.npz")
-_MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
-_NAMES = {"features": ("feat", "features"), "labels": ("label", "labels")}
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,20 @@ class Dgl(Importer):
         for name in _REDDIT:
             if (source / name).exists():
                 return self._reddit(source, existing(source, name, _WHAT), draft)
-        with _csr(source) as (indptr, edges):
-            self._write_rows(source, draft, len(indptr) - 1)
-            return draft.edges(edges, len(indptr) - 1, directed=self.directed)
+        pointers, columns = _find(source, "indptr"), _find(source, "indices")
+        if pointers is None or columns is None:
+            missing = "indptr" if pointers is None else "indices"
+            raise SgcnError(f"{source} has no {missing}.npy or {missing}.bin, expected {_WHAT}")
+        if pointers.suffix != columns.suffix:
+            raise SgcnError(
+                f"{source} mixes .npy and .bin, expected indptr and indices of one kind"
+            )
+        with _csr(pointers, columns) as (indptr, stored, parts):
+            n = len(indptr) - 1
+            check_pointers(indptr, n, stored, str(pointers))
+            self._write_rows(source, draft, n)
+            edges = csr_edges(indptr, parts, str(columns))
+            return draft.edges(edges, n, directed=self.directed)
 
     def _reddit(self, source: Path, graph_path: Path, draft: Draft) -> Graph:
         data_path = existing(source, "reddit_data.npz", _WHAT)
@@ -83,87 +98,68 @@ class Dgl(Importer):
         return graph
 
     def _write_rows(self, source: Path, draft: Draft, n: int) -> None:
-        for stem in _NAMES["features"]:
-            if path := _find(source, stem):
-                _write_features(draft, path, n, self.limit)
-                break
-        for stem in _NAMES["labels"]:
-            if path := _find(source, stem):
-                bare = path.suffix == ".bin"
-                y = labels_of(_bare(path, n), n, str(path)) if bare else labels_file(path, n)
-                draft.write("y", y)
-                break
+        if path := _find(source, "feat", "features"):
+            if path.suffix == ".npy":
+                write_features_file(draft, path, n, self.limit)
+            else:
+                write_features(draft, _bare_features(path, n), n, str(path))
+        if path := _find(source, "label", "labels"):
+            bare = path.suffix == ".bin"
+            y = labels_of(_bare_labels(path, n), n, str(path)) if bare else labels_file(path, n)
+            draft.write("y", y)
         split = split_of_parts(
             n,
-            lambda word: _mask(_find(source, _MASKS.get(word, "")), n),
-            lambda word: str(_find(source, _MASKS[word])),
+            lambda word: _mask(_find(source, f"{word}_mask"), n),
+            lambda word: str(_find(source, f"{word}_mask")),
         )
-        if split is not None:
-            draft.write("split", split)
+        draft.write("split", split)
 
 
-def _find(source: Path, stem: str) -> Path | None:
-    """The array called ``stem``, if it is there."""
-    for suffix in (".npy", ".bin"):
-        if stem and (source / f"{stem}{suffix}").exists():
-            return existing(source, f"{stem}{suffix}", _WHAT)
-    return None
+def _find(source: Path, *stems: str) -> Path | None:
+    """The array with one of these names, if it is there."""
+    names = [f"{stem}{suffix}" for stem in stems for suffix in (".npy", ".bin")]
+    found = (existing(source, name, _WHAT) for name in names if (source / name).exists())
+    return next(found, None)
 
 
 @contextmanager
-def _csr(source: Path) -> Iterator[tuple[npt.NDArray[np.int64], Iterator[tuple[Any, ...]]]]:
-    """Row pointers, and the edges while the file is open."""
-    pointers, columns = _find(source, "indptr"), _find(source, "indices")
-    if pointers is None or columns is None:
-        missing = "indptr" if pointers is None else "indices"
-        raise SgcnError(f"{source} has no {missing}.npy or {missing}.bin, expected {_WHAT}")
-    if (pointers.suffix == ".bin") != (columns.suffix == ".bin"):
-        raise SgcnError(f"{source} mixes .npy and .bin, expected indptr and indices of one kind")
-    if columns.suffix == ".bin":
-        indptr, mapped = _bare_csr(pointers, columns)
-        check_pointers(indptr, len(indptr) - 1, len(mapped), str(pointers))
-        parts = within((mapped[k] for k in chunks(len(mapped))), len(indptr) - 1, str(columns))
-        yield indptr, entries(indptr, zip(parts))
+def _csr(pointers: Path, columns: Path) -> Iterator[tuple[Any, int, Iterable[Any]]]:
+    """Row pointers, how many columns there are, and these in parts while the file is open."""
+    if columns.suffix == ".npy":
+        with npy(pointers, "row pointers", "iu", 1) as array:
+            indptr = array.all(np.int64)
+        with npy(columns, "columns", "iu", 1) as array:
+            yield indptr, array.shape[0], array.parts()
         return
-    with npy(pointers, "row pointers", "iu", 1) as array:
-        indptr = array.all(np.int64)
-    with npy(columns, "columns", "iu", 1) as array:
-        check_pointers(indptr, len(indptr) - 1, array.shape[0], str(pointers))
-        yield indptr, csr_edges(indptr, array)
-
-
-def _bare_csr(pointers: Path, columns: Path) -> tuple[npt.NDArray[np.int64], Any]:
-    """CSR without headers: the last row pointer is the number of entries, which gives the types."""
-    stored = columns.stat().st_size
+    # Without headers the last row pointer is the number of entries, which gives the types.
+    size = columns.stat().st_size
     for kind in ("<i8", "<i4"):
         if pointers.stat().st_size % int(kind[2]):
             continue
         indptr = np.fromfile(pointers, kind).astype(np.int64)
         for width in (8, 4):
-            if indptr[-1] >= 0 and int(indptr[-1]) * width == stored:
-                return indptr, np.memmap(columns, f"<i{width}", "r")
+            if indptr[-1] >= 0 and int(indptr[-1]) * width == size:
+                mapped = np.memmap(columns, f"<i{width}", "r")
+                yield indptr, len(mapped), (mapped[part] for part in chunks(len(mapped)))
+                return
     raise SgcnError(
         f"{pointers} and {columns.name} do not fit each other, expected int64 or int32 numbers, "
         "the last row pointer being the number of entries"
     )
 
 
-def _bare(path: Path, n: int) -> Any:
-    """Labels without a header: int64 or int32, one a node."""
+def _bare_labels(path: Path, n: int) -> Any:
     size = path.stat().st_size
     if size not in (4 * n, 8 * n):
         raise SgcnError(f"{path} has {size} bytes, expected {4 * n} or {8 * n}: int32 or int64")
     return np.fromfile(path, f"<i{size // n}")
 
 
-def _write_features(draft: Draft, path: Path, n: int, limit: int) -> None:
-    if path.suffix == ".npy":
-        write_features_file(draft, path, n, limit)
-        return
+def _bare_features(path: Path, n: int) -> Any:
     size = path.stat().st_size
     if size % (4 * n):
         raise SgcnError(f"{path} has {size} bytes, expected a multiple of {4 * n}: float32 rows")
-    write_features(draft, np.memmap(path, "<f4", "r", shape=(n, size // (4 * n))), n, str(path))
+    return np.memmap(path, "<f4", "r", shape=(n, size // (4 * n)))
 
 
 def _mask(path: Path | None, n: int) -> Any:

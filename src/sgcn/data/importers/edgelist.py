@@ -47,7 +47,11 @@ class EdgeList(Beside):
         last = max(((int(rows.max()), path) for rows, path in beside if rows is not None),
                    default=(-1, ""))  # fmt: skip
         n = (self.nodes or self.rows()) if ids.names is None else None
-        graph = self._graph(table, ids, n, last, draft)
+        edges = checked_edges(self._edges(table, ids), n, str(source))
+        with about(source):
+            if n is None:
+                edges = _closed(edges, last, str(source), numbers=ids.names is None)
+            graph = draft.edges(edges, n, directed=self.directed)
         if self.nodes not in (None, len(graph)):
             raise SgcnError(f"{source} names {len(graph)} nodes, expected nodes = {self.nodes}")
         if ids.names is not None:
@@ -68,28 +72,14 @@ class EdgeList(Beside):
         table.hints = dict.fromkeys(ends, self.names_hint)
         yield from map(tuple, ids.columns(table, ends, weights))
 
-    def _graph(
-        self, table: Table, ids: Ids, n: int | None, last: tuple[int, str], draft: Draft
-    ) -> Graph:
-        """``n`` nodes, or as many as the edges name.
-
-        Where nodes have names, those of the tables are nodes too; ``last`` is the last one there.
-        A number beyond those of the edges is more likely wrong.
-        """
-        where = str(table.path)
-        edges = checked_edges(self._edges(table, ids), n, where)
-        with about(table.path):
-            if n is None:
-                edges = _closed(edges, last, where, numbers=ids.names is None)
-            return draft.edges(edges, n, directed=self.directed)
-
 
 def _closed(
     edges: Iterator[tuple[Any, ...]], last: tuple[int, str], where: str, *, numbers: bool
 ) -> Iterator[tuple[Any, ...]]:
     """Edges as they pass; behind them a loop at the last node, of an edge or of a table.
 
-    A graph drops loops, so that this one only says how many nodes there are.
+    A graph drops loops, so that this one only says how many nodes there are. Where nodes have
+    names, those of the tables are nodes too; a number beyond those of the edges is likely wrong.
     """
     most = count = 0
     weights: list[Any] = []

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import A_NAME, Importer, folder, only
-from sgcn.data.importers.classmap import class_map
-from sgcn.data.importers.features import write_npy
-from sgcn.data.importers.nodelink import LINKS, ends_of, listed
+from sgcn.data.importers.networkx import LINKS, ends_of, listed
+from sgcn.data.importers.rows import class_map, write_npy
 from sgcn.data.importers.splits import split_of, whole_numbers
 from sgcn.data.readers.fields import Fields, Names
 from sgcn.data.readers.files import existing
@@ -44,55 +43,26 @@ class GraphSage(Importer):
     standardise: bool = option(True, flag(), "features to mean 0, variance 1 of training rows")
 
     def read(self, source: Path, draft: Draft) -> Graph:
-        prefix = self.prefix or _prefix(folder(source, _FILES))
+        graphs = folder(source, _FILES).glob("*-G.json")
+        found = (path.name.removesuffix("-G.json") for path in graphs)
+        prefix = self.prefix or only(found, source, "files named PREFIX-G.json", _FILES, "prefix")
         path = {
             part: existing(source, f"{prefix}-{part}.json", _FILES)
             for part in ("G", "id_map", "class_map")
         }
         row_of = _id_map(path["id_map"])
         n = len(row_of)
-        nodes = _nodes(path["G"], row_of)
-        split = _split(path["G"], nodes, n)
+        nodes = _Nodes(path["G"], row_of)
+        split = nodes.split()
         draft.write("split", split)
         draft.write("y", class_map(path["class_map"], n, row_of))
         features = f"{prefix}-feats.npy"
         if (source / features).is_symlink() or (source / features).exists():
             train = np.flatnonzero(split == 0) if self.standardise else None
             write_npy(draft, existing(source, features, "features"), n, train)
-        edges = self._edges(path["G"], nodes, row_of)
+        edges = nodes.edges(self.links)
         del nodes, row_of  # so that they are let go when the last edge is read
         return draft.edges(edges, n, directed=self.directed)
-
-    def _edges(self, path: Path, nodes: _Nodes, row_of: _Rows) -> Iterator[tuple[Ints, Ints]]:
-        mapping = self._mapping(path, nodes, row_of)
-        yield from ((mapping(src), mapping(dst)) for src, dst in _links(path))
-
-    def _mapping(self, path: Path, nodes: _Nodes, row_of: _Rows) -> Mapping:
-        """How the ends of links are read.
-
-        Text is an id. A number is an index into the list of nodes where ids are text. Where both
-        are numbers, and not the same ones, only one reading may fit all links.
-        """
-        by_index = _by_index(path, nodes.rows)
-        by_id = _by_id(path, row_of)
-        if self.links != "auto":
-            return by_index if self.links == "index" else by_id
-        if not nodes.numbers:
-            return lambda ends: by_id(ends) if isinstance(ends[0], str) else by_index(ends)
-        if nodes.in_order:
-            return by_index
-        fits = [_fits(path, mapping) for mapping in (by_index, by_id)]
-        if all(fits):
-            raise SgcnError(
-                f"{path} has links that may be ids or indices into the list of nodes, expected "
-                "only one to fit: set links=id or links=index"
-            )
-        return by_index if fits[0] else by_id
-
-
-def _prefix(source: Path) -> str:
-    found = (path.name.removesuffix("-G.json") for path in source.glob("*-G.json"))
-    return only(found, source, "files named PREFIX-G.json", _FILES, "prefix")
 
 
 class _Rows:
@@ -123,7 +93,6 @@ def _id_map(path: Path) -> _Rows:
         for entries in text.entries():
             given = whole_numbers(list(entries.values()))
             parts.append((names.number(Fields.of(list(entries)))[:, 0], given))
-        text.end()
     n = len(names)
     if n == 0:
         raise SgcnError(f"{path} names no node, expected {what}")
@@ -135,106 +104,113 @@ def _id_map(path: Path) -> _Rows:
     return _Rows(names, rows)
 
 
-@dataclass(frozen=True)
 class _Nodes:
-    """The list of nodes; marks are 1 for true, 0 for false and -1 where nothing is said."""
+    """The list of nodes of a graph, and the rows that its links join."""
 
-    rows: Ints
-    marks: dict[str, npt.NDArray[np.int8]]
-    numbers: bool  # some ids are numbers
-    in_order: bool  # they are 0, 1, 2, ...
+    def __init__(self, path: Path, row_of: _Rows) -> None:
+        self.path, self.row_of = path, row_of
+        self.numbers, self.in_order = False, True  # some ids are numbers; all are 0, 1, 2, ...
+        rows: list[Ints] = []
+        marks: list[list[Any]] = [[], []]
+        count = 0
+        for nodes in listed(path, ("nodes",)):
+            try:
+                ids = list(map(itemgetter("id"), nodes))
+                for key, found in zip(("val", "test"), marks, strict=True):
+                    found.append(_marks(path, key, list(map(methodcaller("get", key), nodes))))
+            except (KeyError, TypeError, IndexError, AttributeError):
+                raise SgcnError(
+                    f"{path} has a node without an id, expected objects with id, val and test"
+                ) from None
+            try:
+                rows.append(row_of(list(map(str, ids))))
+            except KeyError as error:
+                raise SgcnError(
+                    f"{path} has the node {error.args[0][:40]!r}, expected only nodes of the id map"
+                ) from None
+            self.numbers |= any(isinstance(node, int) for node in ids)
+            self.in_order &= ids == list(range(count, count + len(ids)))
+            count += len(ids)
+        if count == 0:
+            raise SgcnError(f"{path} has no nodes, expected at least one")
+        self.rows = np.concatenate(rows)
+        if len(np.unique(self.rows)) < count:
+            raise SgcnError(f"{path} lists a node twice, expected each once")
+        self.val, self.test = map(np.concatenate, marks)
 
+    def split(self) -> npt.NDArray[np.int8]:
+        """A node without val and test is in no part."""
+        val, test = self.val, self.test
+        train = (val < 1) & (test < 1) & ((val == 0) | (test == 0))
+        return split_of(
+            len(self.row_of),
+            [self.rows[chosen] for chosen in (train, val == 1, test == 1)],
+            (f"{self.path}, where val and test are false,", f"val in {self.path}",
+             f"test in {self.path}"),
+        )  # fmt: skip
 
-def _nodes(path: Path, row_of: _Rows) -> _Nodes:
-    rows: list[Ints] = []
-    marks: dict[str, list[Any]] = {"val": [], "test": []}
-    count, numbers, in_order = 0, False, True
-    for nodes in listed(path, ("nodes",)):
-        try:
-            ids = list(map(itemgetter("id"), nodes))
-            for key, found in marks.items():
-                found.append(_marks(path, key, list(map(methodcaller("get", key), nodes))))
-        except (KeyError, TypeError, IndexError, AttributeError):
+    def edges(self, kind: str) -> Iterator[tuple[Ints, Ints]]:
+        """Rows of sources and targets; ``kind`` says what the ends of links are."""
+        mapping = {"index": self._by_index, "id": self._by_id}.get(kind) or self._mapping()
+        yield from ((mapping(src), mapping(dst)) for src, dst in self._links())
+
+    def _links(self) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Sources and targets, some thousands at a time."""
+        return (ends_of(links, self.path) for links in listed(self.path, LINKS) if links)
+
+    def _mapping(self) -> Mapping:
+        """How the ends of links are read.
+
+        Text is an id. A number is an index into the list of nodes where ids are text. Where both
+        are numbers, and not the same ones, only one reading may fit all links.
+        """
+        if not self.numbers:
+            return lambda ends: (self._by_id if isinstance(ends[0], str) else self._by_index)(ends)
+        if self.in_order:
+            return self._by_index
+        fits = [self._fits(mapping) for mapping in (self._by_index, self._by_id)]
+        if all(fits):
             raise SgcnError(
-                f"{path} has a node without an id, expected objects with id, val and test"
-            ) from None
+                f"{self.path} has links that may be ids or indices into the list of nodes, "
+                "expected only one to fit: set links=id or links=index"
+            )
+        return self._by_index if fits[0] else self._by_id
+
+    def _fits(self, mapping: Mapping) -> bool:
         try:
-            rows.append(row_of(list(map(str, ids))))
+            for src, dst in self._links():
+                mapping(src), mapping(dst)
+        except SgcnError:
+            return False
+        return True
+
+    def _by_index(self, ends: list[Any]) -> Ints:
+        indices = whole_numbers(ends)
+        if indices is None:
+            raise SgcnError(
+                f"{self.path} has a link end that is no whole number, expected an index"
+            )
+        bad = (indices < 0) | (indices >= len(self.rows))
+        if bad.any():
+            raise SgcnError(
+                f"{self.path} links to {indices[bad.argmax()]}, expected an index into the list of "
+                f"nodes, from 0 to {len(self.rows) - 1}"
+            )
+        chosen: Ints = self.rows[indices]
+        return chosen
+
+    def _by_id(self, ends: list[Any]) -> Ints:
+        try:
+            return self.row_of(list(map(str, ends)))
         except KeyError as error:
             raise SgcnError(
-                f"{path} has the node {error.args[0][:40]!r}, expected only nodes of the id map"
+                f"{self.path} links to {error.args[0][:40]!r}, expected the id of a node"
             ) from None
-        numbers |= any(isinstance(node, int) for node in ids)
-        in_order &= ids == list(range(count, count + len(ids)))
-        count += len(ids)
-    if count == 0:
-        raise SgcnError(f"{path} has no nodes, expected at least one")
-    every = np.concatenate(rows)
-    if len(np.unique(every)) < count:
-        raise SgcnError(f"{path} lists a node twice, expected each once")
-    joined = {key: np.concatenate(found) for key, found in marks.items()}
-    return _Nodes(every, joined, numbers, in_order)
 
 
 def _marks(path: Path, key: str, values: list[Any]) -> npt.NDArray[np.int8]:
+    """1 for true, 0 for false and -1 where nothing is said."""
     if not set(map(type, values)) <= {bool, type(None)}:
         raise SgcnError(f"{path} has a node whose {key} is odd, expected true or false")
     meaning = {None: -1, False: 0, True: 1}
     return np.fromiter(map(meaning.__getitem__, values), np.int8, len(values))
-
-
-def _split(path: Path, nodes: _Nodes, n: int) -> npt.NDArray[np.int8]:
-    """A node without val and test is in no part."""
-    val, test = nodes.marks["val"], nodes.marks["test"]
-    train = (val < 1) & (test < 1) & ((val == 0) | (test == 0))
-    return split_of(
-        n,
-        [nodes.rows[chosen] for chosen in (train, val == 1, test == 1)],
-        (f"{path}, where val and test are false,", f"val in {path}", f"test in {path}"),
-    )
-
-
-def _links(path: Path) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Sources and targets, some thousands at a time."""
-    for links in listed(path, LINKS):
-        if links:
-            yield ends_of(links, path)
-
-
-def _by_index(path: Path, rows: Ints) -> Mapping:
-    def mapping(ends: list[Any]) -> Ints:
-        indices = whole_numbers(ends)
-        if indices is None:
-            raise SgcnError(f"{path} has a link end that is no whole number, expected an index")
-        bad = (indices < 0) | (indices >= len(rows))
-        if bad.any():
-            raise SgcnError(
-                f"{path} links to {indices[bad.argmax()]}, expected an index into the list of "
-                f"nodes, from 0 to {len(rows) - 1}"
-            )
-        chosen: Ints = rows[indices]
-        return chosen
-
-    return mapping
-
-
-def _by_id(path: Path, row_of: _Rows) -> Mapping:
-    def mapping(ends: list[Any]) -> Ints:
-        try:
-            return row_of(list(map(str, ends)))
-        except KeyError as error:
-            raise SgcnError(
-                f"{path} links to {error.args[0][:40]!r}, expected the id of a node"
-            ) from None
-
-    return mapping
-
-
-def _fits(path: Path, mapping: Mapping) -> bool:
-    try:
-        for ends in _links(path):
-            for side in ends:
-                mapping(side)
-    except SgcnError:
-        return False
-    return True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,11 +13,9 @@ import numpy.typing as npt
 
 from sgcn.data.draft import Draft, entries
 from sgcn.data.importers.base import Importer, folder
-from sgcn.data.importers.classmap import class_map
-from sgcn.data.importers.features import write_npy
-from sgcn.data.importers.rows import check_pointers, within
+from sgcn.data.importers.rows import check_pointers, class_map, within, write_npy
 from sgcn.data.importers.splits import node_ids, split_of
-from sgcn.data.readers.arrays import Npy, Npz
+from sgcn.data.readers.arrays import Npz
 from sgcn.data.readers.fields import Fields
 from sgcn.data.readers.files import existing, read_json
 from sgcn.errors import SgcnError
@@ -42,17 +41,15 @@ class GraphSaint(Importer):
             name: existing(source, name, _FILES)
             for name in ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
         }
-        with Npz(paths["adj_full.npz"], "a scipy CSR matrix (adj_full.npz)", self.limit) as file:
-            indptr = csr_pointers(file)
-            n = len(indptr) - 1
+        what = "a scipy CSR matrix (adj_full.npz)"
+        with Npz(paths["adj_full.npz"], what, self.limit) as file, csr_matrix(file) as (n, edges):
             split = _split(paths["role.json"], n)
             draft.write("split", split)
             draft.write("y", class_map(paths["class_map.json"], n, _numbers))
             train = np.flatnonzero(split == 0) if self.standardise else None
             write_npy(draft, paths["feats.npy"], n, train)
             # The edges come last: what was held for the nodes is let go.
-            with file.npy("indices") as columns:
-                return draft.edges(csr_edges(indptr, columns), n)
+            return draft.edges(edges, n)
 
 
 def _numbers(keys: list[str]) -> npt.NDArray[np.int64]:
@@ -79,15 +76,16 @@ def square_size(file: Npz) -> int:
     return int(shape[0])
 
 
-def csr_pointers(file: Npz) -> npt.NDArray[np.int64]:
-    """Row pointers of a square matrix that scipy saved as CSR, checked."""
-    n = square_size(file)
-    indptr: npt.NDArray[np.int64] = file.all("indptr", dtype=np.int64)
-    with file.npy("indices") as array:
-        check_pointers(indptr, n, array.shape[0], str(file.path))
-    return indptr
+@contextmanager
+def csr_matrix(file: Npz) -> Iterator[tuple[int, Iterator[tuple[Any, ...]]]]:
+    """How many rows a square matrix that scipy saved as CSR has, and its entries as edges."""
+    n, where = square_size(file), str(file.path)
+    indptr = file.all("indptr", dtype=np.int64)
+    with file.npy("indices") as columns:
+        check_pointers(indptr, n, columns.shape[0], where)
+        yield n, csr_edges(indptr, columns.parts(), where)
 
 
-def csr_edges(indptr: Any, columns: Npy) -> Iterator[tuple[Any, ...]]:
+def csr_edges(indptr: Any, columns: Iterable[Any], where: str) -> Iterator[tuple[Any, ...]]:
     """The entries of a matrix in CSR, checked: an edge goes from column to row."""
-    return entries(indptr, zip(within(columns.parts(), len(indptr) - 1, str(columns.path))))
+    return entries(indptr, zip(within(columns, len(indptr) - 1, where)))

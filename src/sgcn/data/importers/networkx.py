@@ -12,17 +12,19 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from sgcn.data.draft import Draft
-from sgcn.data.feature_rows import finite, to_float32
+from sgcn.data.features import finite, to_float32
 from sgcn.data.importers.base import Importer, text_or_none
-from sgcn.data.importers.nodelink import LINKS, WHAT, ends_of, is_directed, listed
 from sgcn.data.importers.rows import about, labels_of
 from sgcn.data.importers.splits import part_of, split_of_numbers
 from sgcn.data.readers.files import unreadable
+from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import option
 from sgcn.store import IDS
 
+LINKS = ("links", "edges")  # networkx calls them edges since 3.4
+WHAT = "a graph as node-link JSON: an object with nodes and links"
 _ATTRIBUTE = text_or_none("an attribute's name")
 
 
@@ -51,19 +53,13 @@ class NetworkX(Importer):
         edges = _edges(source, number, self.weight)
         del number  # so that it is let go when the last edge is read
         with about(source):
-            graph = draft.edges(edges, n, directed=directed)
-        return graph
+            return draft.edges(edges, n, directed=directed)
 
 
 def from_networkx(
-    graph: Any,
-    *,
-    x: str | None = "x",
-    y: str | None = "y",
-    split: str | None = "split",
-    weight: str | None = None,
-    **options: Any,
-) -> Graph:
+    graph: Any, *, x: str | None = "x", y: str | None = "y", split: str | None = "split",
+    weight: str | None = None, **options: Any,
+) -> Graph:  # fmt: skip
     """A graph of NetworkX, its nodes numbered in the order of ``graph.nodes``.
 
     ``x``, ``y`` and ``split`` are the node attributes with features, labels and train, valid or
@@ -116,27 +112,20 @@ class _Nodes:
 
     def _array(self, name: str, values: list[Any], names: list[Any]) -> Any:
         key = self.wanted[name]
-        if name == "y":
-            self._check_classes(values, names)
         if name == "split":
             where = f"{key} in {self.where}"
             return np.array([part_of(_plain(word), where) for word in values], np.int64)
+        for node, value in zip(names, values, strict=True) if name == "y" else ():
+            if isinstance(value, str):  # text has no order that would number it
+                raise SgcnError(
+                    f"{key} of node {node!r} in {self.where} is {value[:40]!r}, expected a class "
+                    "as a number, or a 0/1 list: number the classes from 0 on first"
+                )
         array = _array(values, f"{key} of the nodes in {self.where}")
         if name == "y":
             return array
-        table = array[:, None] if array.ndim == 1 else array
-        where = f"{key} of {self.where}"
-        return next(finite((to_float32(table),), where, len(self.names)))
-
-    def _check_classes(self, values: list[Any], names: list[Any]) -> None:
-        """Text has no order that would number it."""
-        first = next((k for k, value in enumerate(values) if isinstance(value, str)), None)
-        if first is not None:
-            raise SgcnError(
-                f"{self.wanted['y']} of node {names[first]!r} in {self.where} is "
-                f"{values[first][:40]!r}, expected a class as a number, or a 0/1 list: number the "
-                "classes from 0 on first"
-            )
+        table = to_float32(array[:, None] if array.ndim == 1 else array)
+        return next(finite((table,), f"{key} of {self.where}", len(self.names)))
 
     def numbered(self) -> dict[Any, int]:
         """The numbers of the nodes, in their order."""
@@ -155,8 +144,7 @@ class _Nodes:
             shape = (len(self.names), *parts[0].shape[1:])
             draft.stream(name, shape, parts[0].dtype, parts)
         self.parts.clear()
-        text = json.dumps(self.names)
-        (draft.folder / IDS).write_text(f"{text}\n")
+        (draft.folder / IDS).write_text(f"{json.dumps(self.names)}\n")
         self.names.clear()
 
     def rows(self) -> dict[str, list[Any]]:
@@ -220,3 +208,44 @@ def _array(values: list[Any], where: str) -> Any:
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
         raise SgcnError(f"{where} are {array.dtype}, expected numbers or lists of them")
     return array
+
+
+# -- node-link JSON, also GraphSAGE's ---------------------------------------------------------
+
+
+def listed(path: Path, keys: tuple[str, ...]) -> Iterator[list[Any]]:
+    """The items of the one list of the graph that has one of the names ``keys``."""
+    found = 0
+    with json_text(path, WHAT) as text:
+        for key in text.members():
+            if key not in keys:
+                text.skip()
+                continue
+            found += 1
+            yield from text.items()
+    if found != 1:
+        raise SgcnError(
+            f"{path} has {found or 'no'} list{'s' * (found > 1)} {' or '.join(keys)}, expected one"
+        )
+
+
+def is_directed(path: Path) -> bool:
+    """What the graph says about itself."""
+    directed = False
+    with json_text(path, WHAT) as text:
+        for key in text.members():
+            if key == "directed":
+                directed = bool(text.value())
+            else:
+                text.skip()
+    return directed
+
+
+def ends_of(links: list[Any], path: Path) -> tuple[list[Any], list[Any]]:
+    """Sources and targets of some links."""
+    try:
+        return list(map(itemgetter("source"), links)), list(map(itemgetter("target"), links))
+    except (KeyError, TypeError, IndexError):
+        raise SgcnError(
+            f"{path} has a link without source and target, expected objects with both"
+        ) from None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from sgcn.data.draft import Draft
-from sgcn.data.feature_rows import single
+from sgcn.data.features import single
 from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.rows import checked_edges, counted, labels_of
 from sgcn.data.importers.splits import split_of
@@ -23,6 +23,10 @@ from sgcn.graph import Graph
 from sgcn.options import flag, option
 
 _FILES = "an OGB folder: raw/edge.csv.gz or raw/data.npz, and split/NAME/train.csv.gz"
+
+
+#: Columns, rows in parts, and what to call their source.
+Rows = tuple[int, Iterable[Any], str]
 
 
 @dataclass(frozen=True)
@@ -37,27 +41,23 @@ class Ogb(Importer):
 
     def read(self, source: Path, draft: Draft) -> Graph:
         folder(source, _FILES)
-        binary = (source / "raw" / "data.npz").exists()
-        layout = _Arrays(source, self.limit) if binary else _Tables(source, self.limit)
-        paths = [self._split_file(source, part) for part in ("train", "valid", "test")]
-        n = layout.nodes()
-        with layout.labels() as (width, parts, where):
-            one = width == 1
-            draft.stream(
-                "y",
-                (n,) if one else (n, width),
-                np.int64 if one else np.uint8,
-                _labels(counted(parts, n, where), where),
-            )
-        # Only now is n believed: there is a label for each node.
-        ids = [_column(path, f"a node id in each line ({path.name})", self.limit) for path in paths]
-        draft.write("split", split_of(n, ids, map(str, paths)))
-        with layout.features() as (width, parts, where):
-            if width:
+        layout = _arrays if (source / "raw" / "data.npz").exists() else _tables
+        with ExitStack() as files:
+            given = layout(source, self.limit, files)
+            paths = [self._split_file(source, part) for part in ("train", "valid", "test")]
+            n, (width, parts, where) = given.nodes, given.labels
+            kind, shape = (np.int64, (n,)) if width == 1 else (np.uint8, (n, width))
+            draft.stream("y", shape, kind, _labels(counted(parts, n, where), where))
+            # Only now is n believed: there is a label for each node.
+            what = "a node id in each line ({})"
+            ids = [_column(path, what.format(path.name), self.limit) for path in paths]
+            draft.write("split", split_of(n, ids, map(str, paths)))
+            if given.features is not None:
+                width, parts, where = given.features
                 rows = single(counted(parts, n, where), where)
                 draft.stream("x", (n, width), np.float32, rows)
-        edges = checked_edges(layout.edges(), n, str(layout.edge_file))
-        return draft.edges(edges, n, directed=self.directed)
+            edges = checked_edges(given.edges, n, str(given.edge_file))
+            return draft.edges(edges, n, directed=self.directed)
 
     def _split_file(self, source: Path, part: str) -> Path:
         within = source / "split"
@@ -67,85 +67,68 @@ class Ogb(Importer):
         return _packed(source, f"split/{name}/{part}.csv")
 
 
-#: Columns (0 where there is no such file), rows in parts, and what to call their source.
-Rows = Iterator[tuple[int, Iterable[Any], str]]
+class _Given(NamedTuple):
+    """What a folder has, in either layout; nothing but counts is read yet."""
+
+    nodes: int
+    edge_file: Path
+    edges: Iterator[tuple[Any, Any]]
+    labels: Rows
+    features: Rows | None
 
 
-class _Tables:
+def _tables(source: Path, limit: int, files: ExitStack) -> _Given:
     """``raw/*.csv.gz``; the tables may be unpacked."""
 
-    def __init__(self, source: Path, limit: int) -> None:
-        self.source, self.limit = source, limit
-        self.edge_file = _packed(source, "raw/edge.csv")
+    def count(name: str, least: int) -> int:
+        path = _packed(source, name)
+        return _single(_column(path, f"one number ({path.name})", limit), least, path)
 
-    def nodes(self) -> int:
-        return _one(_packed(self.source, "raw/num-node-list.csv"), 1, self.limit)
-
-    def edges(self) -> Iterator[tuple[Any, Any]]:
-        count = _one(_packed(self.source, "raw/num-edge-list.csv"), 0, self.limit)
-        what = "an edge in each line, source and target (edge.csv)"
-        parts = _table(self.edge_file, what, self.limit, 2).all_numbers(integer=True)
-        for part in counted(parts, count, str(self.edge_file)):
-            yield part[:, 0], part[:, 1]
-
-    @contextmanager
-    def labels(self) -> Rows:
-        yield self._rows(_packed(self.source, "raw/node-label.csv"), "labels")
-
-    @contextmanager
-    def features(self) -> Rows:
-        if not any(_there(self.source, f"raw/node-feat.csv{end}") for end in ("", ".gz")):
-            yield 0, (), ""
-            return
-        yield self._rows(_packed(self.source, "raw/node-feat.csv"), "features")
-
-    def _rows(self, path: Path, noun: str) -> tuple[int, Iterable[Any], str]:
-        table = _table(path, f"the {noun} of a node in each line ({path.name})", self.limit)
+    def rows(name: str, noun: str) -> Rows:
+        path = _packed(source, name)
+        table = _table(path, f"the {noun} of a node in each line ({path.name})", limit)
         return table.width, table.all_numbers(), str(path)
 
+    path = _packed(source, "raw/edge.csv")
+    what = "an edge in each line, source and target (edge.csv)"
+    pairs = _table(path, what, limit, 2).all_numbers(integer=True)
+    pairs = counted(pairs, count("raw/num-edge-list.csv", 0), str(path))
+    bare = not any(_there(source, f"raw/node-feat.csv{end}") for end in ("", ".gz"))
+    return _Given(
+        count("raw/num-node-list.csv", 1),
+        path,
+        ((part[:, 0], part[:, 1]) for part in pairs),
+        rows("raw/node-label.csv", "labels"),
+        None if bare else rows("raw/node-feat.csv", "features"),
+    )
 
-class _Arrays:
+
+def _arrays(source: Path, limit: int, files: ExitStack) -> _Given:
     """``raw/data.npz`` and ``raw/node-label.npz``."""
+    path = existing(source, "raw/data.npz", _FILES)
+    label_file = existing(source, "raw/node-label.npz", _FILES)
+    what = "edge_index, num_nodes_list and more (data.npz)"
+    data = files.enter_context(Npz(path, what, limit))
+    labels = files.enter_context(Npz(label_file, "labels (node-label.npz)", limit))
 
-    def __init__(self, source: Path, limit: int) -> None:
-        self.limit = limit
-        self.edge_file = existing(source, "raw/data.npz", _FILES)
-        self.label_file = existing(source, "raw/node-label.npz", _FILES)
+    def rows(file: Npz, key: str, kinds: str) -> Rows:
+        array = files.enter_context(file.npy(key, kinds, 2))
+        return array.shape[1], array.parts(), f"{key} in {file.path}"
 
-    def nodes(self) -> int:
-        with self._data() as file:
-            return _single(file.all("num_nodes_list"), 1, self.edge_file)
-
-    def edges(self) -> Iterator[tuple[Any, Any]]:
-        with self._data() as file:
-            count = _single(file.all("num_edges_list"), 0, self.edge_file)
-            seen = 0
-            for src, dst in file.pairs("edge_index"):
-                seen += len(src)
-                yield src, dst
-        if seen != count:
-            raise SgcnError(f"{self.edge_file} has {seen} edges, expected {count}")
-
-    @contextmanager
-    def labels(self) -> Rows:
-        what = "labels (node-label.npz)"
-        with (
-            Npz(self.label_file, what, self.limit) as file,
-            file.npy("node_label", "biuf", 2) as array,
-        ):
-            yield array.shape[1], array.parts(), f"node_label in {self.label_file}"
-
-    @contextmanager
-    def features(self) -> Rows:
-        with self._data() as file:
-            if "node_feat" not in file:
-                yield 0, (), ""
-                return
-            with file.npy("node_feat", "iuf", 2) as array:
-                yield array.shape[1], array.parts(), f"node_feat in {self.edge_file}"
-
-    def _data(self) -> Npz:
-        return Npz(self.edge_file, "edge_index, num_nodes_list and more (data.npz)", self.limit)
+    nodes, count = (
+        _single(data.all(f"num_{thing}_list"), least, path)
+        for thing, least in (("nodes", 1), ("edges", 0))
+    )
+    found, edges = files.enter_context(data.pairs("edge_index"))
+    if found != count:
+        raise SgcnError(f"{path} has {found} edges, expected {count}")
+    return _Given(
+        nodes,
+        path,
+        edges,
+        rows(labels, "node_label", "biuf"),
+        rows(data, "node_feat", "iuf") if "node_feat" in data else None,
+    )
 
 
 def _there(source: Path, name: str) -> bool:
@@ -165,10 +148,6 @@ def _table(path: Path, what: str, limit: int, width: int | None = None) -> Text:
 def _column(path: Path, what: str, limit: int) -> Any:
     parts = [part[:, 0] for part in _table(path, what, limit, 1).all_numbers(integer=True)]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
-
-
-def _one(path: Path, least: int, limit: int) -> int:
-    return _single(_column(path, f"one number ({path.name})", limit), least, path)
 
 
 def _single(numbers: Any, least: int, path: Path) -> int:

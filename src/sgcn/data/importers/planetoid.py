@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from sgcn.chunks import chunks, progress, rows_of
 from sgcn.data.draft import Draft
-from sgcn.data.feature_rows import single, to_float32
+from sgcn.data.features import single, to_float32
 from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.rows import checked_edges
 from sgcn.data.importers.splits import split_of
@@ -45,7 +45,8 @@ class Planetoid(Importer):
     validation: int = option(500, integer(), "how many nodes after the training ones validate")
 
     def read(self, source: Path, draft: Draft) -> Graph:
-        name = self.dataset or _name(folder(source, _FILES))
+        found = (path.name[4:-6] for path in folder(source, _FILES).glob("ind.*.graph"))
+        name = self.dataset or only(found, source, "files named ind.NAME.graph", _FILES, "dataset")
         path = {part: existing(source, f"ind.{name}.{part}", _FILES) for part in _PARTS}
         n = self._write_rows(draft, path)
         lists = read_lists(path["graph"], _GRAPH, draft.folder / "lists")
@@ -93,11 +94,6 @@ class Planetoid(Importer):
         draft.write("y", labels)
         _write_features(draft, allx, tx, test, n)
         return n
-
-
-def _name(source: Path) -> str:
-    found = (path.name[4:-6] for path in source.glob("ind.*.graph"))
-    return only(found, source, "files named ind.NAME.graph", _FILES, "dataset")
 
 
 def _test_index(path: Path) -> npt.NDArray[np.int64]:
@@ -153,8 +149,9 @@ def _rows(matrix: Any, ids: Any) -> Any:
         rows = to_float32(rows)
         rows[ids < 0] = 0.0
         return rows
-    kept = np.repeat(ids >= 0, np.diff(rows.indptr))
-    pointers = np.append(0, np.cumsum(np.where(ids < 0, 0, np.diff(rows.indptr))))
+    lengths = np.diff(rows.indptr)
+    kept = np.repeat(ids >= 0, lengths)
+    pointers = np.append(0, np.cumsum(np.where(ids < 0, 0, lengths)))
     parts = (to_float32(rows.data[kept]), rows.indices[kept], pointers)
     rows = sp.csr_array(parts, shape=rows.shape)
     rows.sum_duplicates()
@@ -179,44 +176,33 @@ def _classes(path: Path) -> npt.NDArray[np.int64]:
 
 
 def _write_features(draft: Draft, allx: Any, tx: Any, test: Any, n: int) -> None:
-    """Rows in the order of nodes; sparse ones stay sparse."""
+    """Rows in the order of nodes; sparse ones stay sparse.
+
+    These are made once for each array: how many entries there are is known at the end only.
+    """
     first, width = allx.shape
     rest = np.full(n - first, -1)
     rest[test - first] = np.arange(len(test))
-    sources = ((allx, np.arange(first)), (tx, rest))
-    if is_sparse(allx) and is_sparse(tx):
-        _write_sparse(draft, sources, (n, width))
-        return
-    parts = (
-        _rows(matrix, ids[part]) for matrix, ids in sources for part in chunks(len(ids), width)
-    )
-    dense = (part.toarray() if is_sparse(part) else part for part in parts)
-    draft.stream("x", (n, width), np.float32, dense)
-
-
-def _write_sparse(draft: Draft, sources: tuple[Any, ...], shape: tuple[int, int]) -> None:
-    """``sources`` are matrices with the ids of their rows that are wanted.
-
-    The files are read once for each array: how many entries there are is known at the end only.
-    """
+    sparse = is_sparse(allx) and is_sparse(tx)
 
     def parts() -> Iterator[Any]:
-        for matrix, ids in sources:
-            for part in _even(np.diff(matrix.indptr)[ids]):
-                yield _rows(matrix, ids[part])
+        for matrix, ids in ((allx, np.arange(first)), (tx, rest)):
+            cuts = _even(np.diff(matrix.indptr)[ids]) if sparse else chunks(len(ids), width)
+            for part in cuts:
+                rows = _rows(matrix, ids[part])
+                yield rows.toarray() if is_sparse(rows) and not sparse else rows
 
-    with progress("reading x", " rows", shape[0]) as step:
+    if not sparse:
+        draft.stream("x", (n, width), np.float32, parts())
+        return
+    with progress("reading x", " rows", n) as step:
         lengths = [np.zeros(1, np.int64)]
-        for part in parts():
-            lengths.append(np.diff(part.indptr))
-            step(part.shape[0])
+        for rows in parts():
+            lengths.append(np.diff(rows.indptr))
+            step(rows.shape[0])
     pointers = np.cumsum(np.concatenate(lengths))
-    stored = int(pointers[-1])
-    kind = np.int32 if stored < 2**31 else np.int64  # scipy wants one for both
-    draft.write("x_indptr", pointers.astype(kind))
-    draft.stream("x_indices", (stored,), kind, (part.indices for part in parts()))
-    draft.stream("x_data", (stored,), np.float32, (part.data for part in parts()))
-    draft.header["x_shape"] = list(shape)
+    columns, values = (rows.indices for rows in parts()), (rows.data for rows in parts())
+    draft.stream_sparse((n, width), pointers, columns, values)
 
 
 def _edges(path: Path, lists: Lists) -> Iterator[tuple[Any, Any]]:
@@ -226,18 +212,14 @@ def _edges(path: Path, lists: Lists) -> Iterator[tuple[Any, Any]]:
     if edges > path.stat().st_size:
         raise SgcnError(f"{path} has {edges} edges, more than its bytes, expected {_GRAPH}")
     for part in _even(lists.lengths):
-        chosen = _entries_of(lists.starts[part], lists.lengths[part])
-        yield lists.values[chosen], np.repeat(lists.nodes[part], lists.lengths[part])
+        lengths = lists.lengths[part]
+        # Entry k of a list is at its start + k, however many came in lists before.
+        first = lists.starts[part] - (np.cumsum(lengths) - lengths)
+        chosen = np.arange(lengths.sum()) + np.repeat(first, lengths)
+        yield lists.values[chosen], np.repeat(lists.nodes[part], lengths)
 
 
 def _even(lengths: Any) -> Iterator[slice]:
     """Slices over rows of these lengths, about as many entries each."""
     cuts = np.flatnonzero(np.diff(np.cumsum(lengths) // rows_of(1))) + 1
     return (slice(*ends) for ends in pairwise((0, *cuts.tolist(), len(lengths))))
-
-
-def _entries_of(starts: Any, lengths: Any) -> Any:
-    """The indices of the entries of rows, row after row."""
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)

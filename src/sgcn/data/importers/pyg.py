@@ -15,8 +15,7 @@ import numpy as np
 from sgcn.chunks import chunks
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
-from sgcn.data.importers.features import write_features
-from sgcn.data.importers.rows import about, check_ids, checked_edges, labels_of
+from sgcn.data.importers.rows import about, check_ids, checked_edges, labels_of, write_features
 from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.files import check_size, checked, unreadable
 from sgcn.errors import SgcnError
@@ -24,8 +23,7 @@ from sgcn.graph import Graph
 from sgcn.options import flag, integer, option
 
 _WHAT = "a homogeneous graph that PyTorch Geometric saved (.pt)"
-_MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
-_USED = ("edge_index", "x", "y", *_MASKS.values())
+_USED = ("edge_index", "x", "y", "train_mask", "val_mask", "test_mask")
 _MOST = np.iinfo(np.int32).max  # nodes are numbered in int32
 
 
@@ -44,28 +42,26 @@ class Pyg(Importer):
         used = (*_USED, "edge_weight") if self.weighted else _USED
         data = _tensors(_load(source, self.limit), source, used)
         edges, n = data["edge_index"], _nodes(data, source)
-        where = f"edge_index in {source}"
         if "x" in data:
             write_features(draft, data["x"], n, f"x in {source}")
         if "y" in data:
             draft.write("y", labels_of(data["y"], n, f"y in {source}"))
         split = split_of_parts(
             n,
-            lambda word: self._mask(data, _MASKS.get(word), source),
-            lambda word: f"{_MASKS[word]} in {source}",
+            lambda word: self._mask(data, f"{word}_mask", source),
+            lambda word: f"{word}_mask in {source}",
         )
-        if split is not None:
-            draft.write("split", split)
+        draft.write("split", split)
         columns = [edges[0], edges[1]]
         if self.weighted:
             columns.append(_edge_weight(data, source))
         parts = (tuple(column[part] for column in columns) for part in chunks(edges.shape[1]))
+        checked_parts = checked_edges(parts, n, f"edge_index in {source}")
         with about(source):
-            graph = draft.edges(checked_edges(parts, n, where), n, directed=self.directed)
-        return graph
+            return draft.edges(checked_parts, n, directed=self.directed)
 
-    def _mask(self, data: Mapping[str, Any], key: str | None, source: Path) -> Any:
-        mask = data.get(key or "")
+    def _mask(self, data: Mapping[str, Any], key: str, source: Path) -> Any:
+        mask = data.get(key)
         if mask is None or mask.ndim != 2:
             return mask
         if self.split >= mask.shape[1]:
@@ -89,33 +85,31 @@ def _load(path: Path, limit: int) -> Any:
             check_size(path, sum(member.file_size for member in members), limit)
             stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
 
-    def load() -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickle versions: nothing a user can change
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=stored)
-
+    how: dict[str, Any] = {"map_location": "cpu", "weights_only": True, "mmap": stored}
     try:
-        with unreadable(path, _WHAT):
+        with unreadable(path, _WHAT), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about pickle versions: nothing a user can change
             try:
-                return load()
+                return torch.load(path, **how)
             except pickle.UnpicklingError as error:
                 if "torch_geometric" not in str(error):
                     raise
             with torch.serialization.safe_globals(_pyg_classes(path)):
-                return load()
+                return torch.load(path, **how)
     except (pickle.UnpicklingError, RuntimeError) as error:
+        # The line of torch's page-long message that says what was found.
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        found = [line for line in lines if "GLOBAL" in line or "nsupported" in line]
+        reason = (found or lines or ["no reason given"])[0][:200].rstrip(".")
         raise SgcnError(
-            f"{path} cannot be read, expected {_WHAT} with nothing but tensors "
-            f"({_reason(str(error))})"
+            f"{path} cannot be read, expected {_WHAT} with nothing but tensors ({reason})"
         ) from None
 
 
 def _pyg_classes(path: Path) -> list[Any]:
     """The classes of a saved ``Data`` object: holders of tensors, safe to make."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            from torch_geometric.data import data, storage
+        from torch_geometric.data import data, storage
     except ImportError:
         raise SgcnError(
             f"{path} holds a PyTorch Geometric object, expected that package to be installed: "
@@ -124,21 +118,14 @@ def _pyg_classes(path: Path) -> list[Any]:
     return [data.Data, data.DataEdgeAttr, data.DataTensorAttr, storage.GlobalStorage]
 
 
-def _reason(words: str) -> str:
-    """The line of torch's page-long message that says what was found."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    found = [line for line in lines if "GLOBAL" in line or "nsupported" in line]
-    return (found or lines or ["no reason given"])[0][:200].rstrip(".")
-
-
 def _tensors(loaded: Any, path: Path, used: Collection[str]) -> dict[str, Any]:
     """What is used of the tensors, as numpy arrays; of a processed dataset, those of its one graph.
 
     Others may be anything that torch has.
     """
     if isinstance(loaded, tuple) and len(loaded) in (2, 3):
-        loaded, slices = loaded[:2]
-        _check_slices(slices, path, used)
+        _check_slices(loaded[1], path, used)
+        loaded = loaded[0]
     if not isinstance(loaded, Mapping) and hasattr(loaded, "to_dict"):
         loaded = loaded.to_dict()
     if not isinstance(loaded, Mapping):

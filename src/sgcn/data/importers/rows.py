@@ -1,9 +1,8 @@
-"""Edges and labels as others keep them, brought into the form that a graph has."""
+"""Edges, features and labels as others keep them, brought into the form that a graph has."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.readers.arrays import npy
-from sgcn.data.readers.files import checked, unreadable
+from sgcn.chunks import chunks, progress
+from sgcn.data.draft import Draft
+from sgcn.data.features import finite, moments, single, standardised
+from sgcn.data.readers.arrays import Npz, npy
+from sgcn.data.readers.fields import NotANumberError
+from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
+
+#: Keys of a class map to nodes.
+NodesOf = Callable[[list[str]], npt.NDArray[np.int64]]
 
 # -- edges --------------------------------------------------------------------------------------
 
@@ -99,6 +105,70 @@ def check_pointers(indptr: Any, rows: int, stored: int, where: str, hint: str = 
         )
 
 
+# -- features: written as they are read, without holding a dense table --------------------------
+
+
+def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
+    """The features of ``path``, one row for each of ``n`` nodes; standardised by rows ``train``,
+    for which the file is read twice."""
+    what, where = f"features with {n} rows ({path.name})", str(path)
+    with npy(path, what) as file, npy(path, what) as again:
+        if file.shape[0] != n or file.shape[1] < 1:
+            raise SgcnError(
+                f"{path} has shape {file.shape}, expected {n} rows, one for each node, and at "
+                "least one column"
+            )
+        rows = file.parts()
+        if train is None:
+            rows = single(rows, where)
+        else:
+            with progress("reading x", " rows", n) as step:
+                shift, scale = moments(rows, train, where, step)
+            rows = finite(standardised(again.parts(), shift, scale), where)
+        draft.stream("x", file.shape, np.float32, rows)
+
+
+def write_features(draft: Draft, values: Any, n: int, where: str) -> None:
+    """Features of an array: a row a node, numbers."""
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise SgcnError(
+            f"{where} holds {values.dtype} of shape {tuple(values.shape)}, expected features: "
+            "2 dimensions of numbers"
+        )
+    parts = (values[part] for part in chunks(n, values.shape[1]))
+    write_parts(draft, tuple(values.shape), parts, n, where)
+
+
+def write_parts(
+    draft: Draft, shape: tuple[int, ...], parts: Iterable[Any], n: int, where: str
+) -> None:
+    """Features whose rows come in parts."""
+    check_rows(shape[0], n, where)
+    draft.stream("x", shape, np.float32, single(parts, where))
+
+
+def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
+    """Features of an ``.npy`` (dense) or of an ``.npz`` that scipy saved (CSR)."""
+    where = str(path)
+    if path.suffix != ".npz":
+        with npy(path, f"features with {n} rows", "biuf") as array:
+            write_parts(draft, array.shape, array.parts(), n, where)
+        return
+    with Npz(path, "sparse features that scipy.sparse.save_npz wrote (CSR)", limit) as file:
+        shape = tuple(file.all("shape").tolist())
+        if len(shape) != 2:
+            raise SgcnError(f"{path} has shape {shape}, expected 2 dimensions")
+        check_rows(shape[0], n, where)
+        indptr = file.all("indptr", dtype=np.int64)
+        with file.npy("indices") as columns, file.npy("data", "biuf") as values:
+            check_pointers(indptr, n, columns.shape[0], where, ": save features as CSR")
+            check_rows(values.shape[0], columns.shape[0], f"data in {path}")
+            draft.stream_sparse(
+                shape, indptr, within(columns.parts(), shape[1], where),
+                single(values.parts(), f"{path}, counted by entries,"),
+            )  # fmt: skip
+
+
 # -- labels -------------------------------------------------------------------------------------
 
 
@@ -135,14 +205,55 @@ def check_labels(values: Any, nodes: Any, where: str, least: int = 0) -> None:
 
 def labels_file(path: Path, n: int) -> npt.NDArray[Any]:
     """Labels of an ``.npy``: a vector of classes, or 0/1 rows."""
-    what = f"labels of {n} nodes"
-    with npy(path, what, "biuf", 2 if len(npy_shape(path, what)) == 2 else 1) as array:
+    with npy(path, f"labels of {n} nodes", "biuf", 1, 2) as array:
         return labels_of(array.all(), n, str(path))
 
 
-def npy_shape(path: Path, what: str) -> tuple[int, ...]:
-    """The shape that an ``.npy`` file has, if it is whole."""
-    with unreadable(checked(path, what), what), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about headers of Python 2, which are read all the same
-        shape: tuple[int, ...] = np.load(path, mmap_mode="r", allow_pickle=False).shape
-    return shape
+def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
+    """Labels of a JSON object from node to class, or to a 0/1 list: GraphSAGE's and GraphSAINT's.
+
+    ``nodes_of`` turns keys into nodes; a KeyError or NotANumberError has the first that is none.
+    """
+    what = f"an object with a class or a 0/1 list for each of {n} nodes ({path.name})"
+    y: npt.NDArray[Any] = np.empty(0)
+    seen = np.zeros(n, np.bool_)
+    with json_text(path, what) as text:
+        for entries in text.entries():
+            nodes = _labelled(list(entries), path, n, nodes_of)
+            values = _values(list(entries.values()), path, what)
+            if y.size == 0:
+                y = np.empty((n, *values.shape[1:]), np.int64 if values.ndim == 1 else np.uint8)
+            if values.shape[1:] != y.shape[1:]:
+                raise SgcnError(f"{path} mixes labels of several shapes, expected {what}")
+            check_labels(values, nodes, str(path))
+            y[nodes] = values
+            seen[nodes] = True
+    if not seen.all():
+        raise SgcnError(
+            f"{path} labels {int(seen.sum())} nodes and not node {int(seen.argmin())}, expected "
+            f"labels of all {n}"
+        )
+    return y
+
+
+def _labelled(keys: list[str], path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[np.int64]:
+    try:
+        nodes = nodes_of(keys)
+    except (KeyError, NotANumberError) as error:
+        name = error.args[0][:40]
+        raise SgcnError(f"{path} labels {name!r}, expected a node of the graph") from None
+    bad = (nodes < 0) | (nodes >= n)
+    if bad.any():
+        raise SgcnError(f"{path} labels node {nodes[bad.argmax()]}, expected ids from 0 to {n - 1}")
+    return nodes
+
+
+def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:
+    try:
+        values = np.array(given)
+    except (ValueError, OverflowError):  # lists of several lengths
+        values = np.empty(0, np.object_)
+    rows = values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 0)
+    if given and not (rows and values.dtype.kind in "iuf"):
+        raise SgcnError(f"{path} mixes what it should not, expected {what}")
+    return values

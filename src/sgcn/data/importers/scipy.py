@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 
 from sgcn.data.draft import Draft
 from sgcn.data.importers.beside import Beside, Ids
-from sgcn.data.importers.graphsaint import csr_edges, csr_pointers, square_size
+from sgcn.data.importers.graphsaint import csr_matrix, square_size
 from sgcn.data.importers.rows import about, checked_edges
 from sgcn.data.readers.arrays import Npy, Npz
 from sgcn.data.readers.files import unreadable
@@ -52,34 +53,27 @@ def matrix_graph(
     """The graph of a matrix in one of scipy's formats."""
     layout = _layout(file)
     transpose ^= layout == "csc"  # the columns of a matrix are the rows of its transpose
-    if layout == "coo":
-        n = square_size(file)
-        with file.npy("row") as rows, file.npy("col") as columns:
-            if rows.shape != columns.shape:
-                raise SgcnError(
-                    f"{file.path} has {rows.shape[0]} rows and {columns.shape[0]} columns of "
-                    "entries, expected as many"
-                )
-            pairs = zip(columns.parts(), rows.parts(), strict=True)
-            edges = checked_edges(pairs, n, str(file.path))
-            return _graph_of(file, draft, n, edges, directed, transpose, weighted)
-    indptr = csr_pointers(file)
-    with file.npy("indices") as columns:
-        n, edges = len(indptr) - 1, csr_edges(indptr, columns)
-        return _graph_of(file, draft, n, edges, directed, transpose, weighted)
+    with _coo(file) if layout == "coo" else csr_matrix(file) as (n, edges):
+        if transpose:
+            edges = ((receivers, senders) for senders, receivers in edges)
+        if not weighted:
+            return draft.edges(edges, n, directed=directed)
+        with file.npy("data", "biuf") as values, about(file.path):
+            return draft.edges(_beside(edges, values), n, directed=directed)
 
 
-def _graph_of(
-    file: Npz, draft: Draft, n: int, edges: Iterator[tuple[Any, ...]],
-    directed: bool, transpose: bool, weighted: bool,
-) -> Graph:  # fmt: skip
-    """The graph of (column, row) pairs, and of the values beside them if it is ``weighted``."""
-    if transpose:
-        edges = ((receivers, senders) for senders, receivers in edges)
-    if not weighted:
-        return draft.edges(edges, n, directed=directed)
-    with file.npy("data", "biuf") as values, about(file.path):
-        return draft.edges(_beside(edges, values), n, directed=directed)
+@contextmanager
+def _coo(file: Npz) -> Iterator[tuple[int, Iterator[tuple[Any, ...]]]]:
+    """How many rows a matrix of (row, column) pairs has, and these as edges."""
+    n = square_size(file)
+    with file.npy("row") as rows, file.npy("col") as columns:
+        if rows.shape != columns.shape:
+            raise SgcnError(
+                f"{file.path} has {rows.shape[0]} rows and {columns.shape[0]} columns of "
+                "entries, expected as many"
+            )
+        pairs = zip(columns.parts(), rows.parts(), strict=True)
+        yield n, checked_edges(pairs, n, str(file.path))
 
 
 def _beside(edges: Iterator[tuple[Any, ...]], values: Npy) -> Iterator[tuple[Any, ...]]:

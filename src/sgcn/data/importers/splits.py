@@ -75,9 +75,9 @@ def split_of_parts(
     """
     found: dict[str, tuple[Any, str]] = {}
     for part, words in NAMES.items():
-        word = next((word for word in words if given(word) is not None), None)
-        if word is not None:
-            found[part] = _ids(given(word), n, where(word)), where(word)
+        for word in words:
+            if part not in found and (values := given(word)) is not None:
+                found[part] = _ids(values, n, where(word)), where(word)
     if not found:
         return None
     ids, sources = zip(*found.values(), strict=True)
@@ -135,15 +135,13 @@ def split_file(path: Path, n: int, limit: int) -> npt.NDArray[np.int8]:
     if path.suffix == ".json":
         lists = read_json(path, "an object with the lists train, val and test", dict)
         arrays = {key: np.array(ids) for key, ids in lists.items() if isinstance(ids, list)}
-        split = split_of_parts(n, arrays.get, lambda word: f"{word} in {path}")
     elif path.suffix == ".npz":
         with Npz(path, "the arrays train, val and test", limit) as file:
-            keys = [word for words in NAMES.values() for word in words if word in file]
-            arrays = {key: file.all(key, "biu") for key in keys}
-        split = split_of_parts(n, arrays.get, lambda word: f"{word} in {path}")
+            arrays = {key: file.all(key, "biu") for key in _PART if key in file}
     else:
         with npy(path, f"0 (train), 1 (validation), 2 (test) or -1 for {n} nodes", "iu", 1) as row:
             return split_of_numbers(n, row.all(), str(path))
+    split = split_of_parts(n, arrays.get, lambda word: f"{word} in {path}")
     if split is None:
         raise SgcnError(f"{path} has none of train, val and test, expected all three")
     return split

@@ -21,18 +21,12 @@ from sgcn.errors import SgcnError
 class Npy:
     """An array of the ``.npy`` format in a stream: its header now, its rows when asked for.
 
-    ``kinds`` are numpy's letters for the types that will do ("iu" whole numbers, "f" reals);
-    ``size`` is how many bytes the stream has, where that is known.
+    ``kinds`` are numpy's letters for the types that will do ("iu" whole numbers, "f" reals),
+    ``dims`` the numbers of dimensions; ``size`` is how many bytes the stream has.
     """
 
     def __init__(
-        self,
-        file: IO[bytes],
-        path: Path,
-        what: str,
-        kinds: str,
-        ndim: int,
-        size: int | None = None,
+        self, file: IO[bytes], path: Path, what: str, kinds: str, dims: tuple[int, ...], size: int
     ) -> None:
         self.file, self.path, self.what = file, path, what
         with unreadable(path, what), warnings.catch_warnings():
@@ -43,18 +37,18 @@ class Npy:
                 (2, 0): np.lib.format.read_array_header_2_0,
             }[version]
             self.shape, self.fortran, self.dtype = read(file)
-        fits = len(self.shape) == ndim and min(self.shape, default=0) >= 0
+        fits = len(self.shape) in dims and min(self.shape, default=0) >= 0
         if self.dtype.hasobject or self.dtype.kind not in kinds or not fits:
             raise SgcnError(
                 f"{path} holds {self.dtype} of shape {self.shape}, expected {what}: "
-                f"{ndim} dimension{'s' * (ndim > 1)} of {_words(kinds)}"
+                f"{dims[0]} dimension{'s' * (dims[0] > 1)} of {_words(kinds)}"
             )
-        if size is not None:  # before anything is allocated for what the header says
-            with unreadable(path, what):
-                start = file.tell()
-            row = self.dtype.itemsize * math.prod(self.shape[1:])
-            if start + row * self.shape[0] > size:
-                self._truncated((size - start) // max(row, 1))
+        # Before anything is allocated for what the header says.
+        with unreadable(path, what):
+            start = file.tell()
+        row = self.dtype.itemsize * math.prod(self.shape[1:])
+        if start + row * self.shape[0] > size:
+            self._truncated((size - start) // max(row, 1))
 
     def _truncated(self, row: int) -> NoReturn:
         raise SgcnError(
@@ -99,10 +93,10 @@ def _words(kinds: str) -> str:
 
 
 @contextmanager
-def npy(path: Path, what: str, kinds: str = "iuf", ndim: int = 2) -> Iterator[Npy]:
-    """The array of a ``.npy`` file."""
+def npy(path: Path, what: str, kinds: str = "iuf", *dims: int) -> Iterator[Npy]:
+    """The array of a ``.npy`` file, which has one of ``dims`` dimensions (2 if none is said)."""
     with checked(path, what).open("rb") as file:
-        yield Npy(file, path, what, kinds, ndim, os.fstat(file.fileno()).st_size)
+        yield Npy(file, path, what, kinds, dims or (2,), os.fstat(file.fileno()).st_size)
 
 
 class Npz:
@@ -126,22 +120,23 @@ class Npz:
             member = self.zip.open(f"{key}.npy")
         with member as file:
             size = self.sizes[f"{key}.npy"]
-            yield Npy(file, self.path, f"{key} of {self.what}", kinds, ndim, size)
+            yield Npy(file, self.path, f"{key} of {self.what}", kinds, (ndim,), size)
 
-    def pairs(self, key: str) -> Iterator[tuple[Any, Any]]:
-        """The two rows of a 2 x E array side by side, some entries at a time."""
+    @contextmanager
+    def pairs(self, key: str) -> Iterator[tuple[int, Iterator[tuple[Any, Any]]]]:
+        """How many columns a 2 x E array has, and its two rows side by side, some at a time."""
         with self.npy(key, "iu", 2) as first, self.npy(key, "iu", 2) as second:
             rows, columns = first.shape
             if rows != 2:
                 raise SgcnError(f"{self.path} has {key} of shape {first.shape}, expected (2, E)")
             if first.fortran:  # the pairs lie side by side in the file, too
                 first.shape, first.fortran = (columns, rows), False
-                yield from ((part[:, 0], part[:, 1]) for part in first.parts())
+                yield columns, ((part[:, 0], part[:, 1]) for part in first.parts())
                 return
             first.shape = second.shape = (columns,)
             for _ in second.parts():  # a zip file's own seek takes steps of 16 MiB
                 pass
-            yield from zip(first.parts(), second.parts(), strict=True)
+            yield columns, zip(first.parts(), second.parts(), strict=True)
 
     def all(self, key: str, kinds: str = "iu", ndim: int = 1, dtype: Any = None) -> Any:
         with self.npy(key, kinds, ndim) as array:

@@ -6,7 +6,6 @@ Nothing here trusts a declared size, follows a path out of its folder, or runs a
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import lzma
 import struct
@@ -16,18 +15,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sgcn.errors import SgcnError
 
 #: What a packed file may unpack to, in bytes, unless the user says otherwise.
 LIMIT = 64 << 30
-
-
-class Readable(Protocol):
-    """Anything that bytes can be read from."""
-
-    def read(self, size: int = -1, /) -> bytes: ...
 
 
 def existing(folder: Path, name: str, what: str) -> Path:
@@ -97,33 +90,6 @@ def check_size(path: Path, unpacked: int, limit: int) -> None:
             f"{path} unpacks to {unpacked / 2**30:,.1f} GiB or more, expected at most "
             f"{limit / 2**30:,.1f}: raise limit_gb if you trust it"
         )
-
-
-@contextmanager
-def gunzipped(path: Path, what: str, limit: int = LIMIT) -> Iterator[Readable]:
-    """The bytes of a ``.gz`` file (or of a plain one of the same name), at most ``limit``."""
-    if checked(path, what).suffix != ".gz":
-        with path.open("rb") as plain:
-            yield plain
-        return
-    with gzip.open(path, "rb") as file:
-        yield _Limited(file, path, what, limit)
-
-
-class _Limited:
-    """A stream that refuses to give more than it should."""
-
-    def __init__(self, file: Readable, path: Path, what: str, limit: int) -> None:
-        self.file, self.path, self.what = file, path, what
-        self.left = self.limit = limit
-
-    def read(self, size: int = -1, /) -> bytes:
-        with unreadable(self.path, self.what):
-            data = self.file.read(size if size >= 0 else self.left + 1)
-        self.left -= len(data)
-        if self.left < 0:
-            check_size(self.path, self.limit - self.left, self.limit)
-        return data
 
 
 def read_json(path: Path, what: str, kind: type) -> Any:

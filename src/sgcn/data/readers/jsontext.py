@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
 from sgcn.chunks import progress
-from sgcn.data.readers.files import Readable, checked, unreadable
+from sgcn.data.readers.files import checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
 
@@ -24,6 +24,7 @@ _STEP, _ITEM = 1 << 18, 1 << 28
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _WORD = re.compile(rb"[-+.0-9A-Za-z]+")
 _BLANKS = b" \t\r\n"
+_CLOSING = {b"[": b"]", b"{": b"}"}
 
 
 class JsonText:
@@ -34,11 +35,7 @@ class JsonText:
     """
 
     def __init__(
-        self,
-        stream: Readable,
-        path: Path,
-        what: str,
-        step: Callable[[int], object] = lambda size: None,
+        self, stream: IO[bytes], path: Path, what: str, step: Callable[[int], object]
     ) -> None:
         self.stream, self.path, self.what, self.step = stream, path, what, step
         self.data, self.at, self.before = b"", 0, 0
@@ -70,7 +67,7 @@ class JsonText:
             pieces.append(piece)
             size += len(piece)
             self._check_item(size)
-        return self._parsed(start + b",".join(pieces) + (b"]" if start == b"[" else b"}"))
+        return self._parsed(start + b",".join(pieces) + _CLOSING[start])
 
     def skip(self) -> None:
         """Pass the value at the cursor."""
@@ -84,15 +81,13 @@ class JsonText:
         """The items of the list at the cursor, some thousands at a time."""
         if self._peek() != b"[":
             self._wrong("a list")
-        for piece in self._pieces():
-            yield self._parsed(b"[" + piece + b"]")
+        return (self._parsed(b"[" + piece + b"]") for piece in self._pieces())
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """The entries of the object at the cursor, some thousands at a time."""
         if self._peek() != b"{":
             self._wrong("an object")
-        for piece in self._pieces():
-            yield self._parsed(b"{" + piece + b"}")
+        return (self._parsed(b"{" + piece + b"}") for piece in self._pieces())
 
     def end(self) -> None:
         """Nothing but blanks may follow."""
@@ -103,7 +98,7 @@ class JsonText:
 
     def _pieces(self) -> Iterator[bytes]:
         """The text between the brackets at the cursor, cut at commas between items."""
-        closing = b"]" if self._peek() == b"[" else b"}"
+        closing = _CLOSING[self._peek()]
         self.at += 1
         first = True
         while True:
@@ -184,7 +179,9 @@ class JsonText:
 
 @contextmanager
 def json_text(path: Path, what: str) -> Iterator[JsonText]:
-    """The text of a JSON file."""
+    """The text of a JSON file, which must end when the block does."""
     size = checked(path, what).stat().st_size
     with path.open("rb") as file, progress(f"reading {path.name}", "B", size) as step:
-        yield JsonText(file, path, what, step)
+        text = JsonText(file, path, what, step)
+        yield text
+        text.end()

@@ -16,9 +16,8 @@ import re
 import warnings
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +31,7 @@ _LONG = 1 << 12
 _TYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 
 
-@dataclass(frozen=True)
-class Lists:
+class Lists(NamedTuple):
     """The list of each of ``nodes``: ``lengths`` of ``values``, from ``starts`` on."""
 
     nodes: npt.NDArray[np.int64]
@@ -57,11 +55,8 @@ def read_lists(path: Path, what: str, spool: Path) -> Lists:
         lists, ends = _read(path, what, file)
     values = np.memmap(spool, np.int32, "r") if ends[-1] else np.empty(0, np.int32)
     spool.unlink()
-    if (
-        not isinstance(lists, dict)
-        or not all(type(node) is int or isinstance(node, np.integer) for node in lists)
-        or not set(map(type, lists.values())) <= {_List}
-    ):
+    plain = isinstance(lists, dict) and set(map(type, lists.values())) <= {_List}
+    if not plain or not all(map(_is_whole, lists)):
         raise SgcnError(f"{path} holds something else, expected {what}")
     with unreadable(path, what):
         nodes = np.fromiter(lists, np.int64, len(lists))
@@ -114,11 +109,11 @@ class _Mapped(mmap.mmap):
 # -- what a name stands for ---------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class Csr:
     """The attributes of a CSR matrix, as they were in the file: not checked."""
 
-    state: dict[str, Any] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {}
 
     def build(self, state: dict[Any, Any]) -> None:
         self.state.update({_text(key): value for key, value in state.items()})
@@ -167,7 +162,7 @@ def _scalar(dtype: Any, content: Any) -> Any:
 
 
 def _reconstructor(made: Any, *_: Any) -> Csr:
-    if made is not _NAMES["scipy.sparse.csr csr_matrix"]:
+    if made is not Csr:
         raise _RefusedError("makes an object")
     return Csr()
 
@@ -182,33 +177,30 @@ def _nothing(*_: Any) -> Any:
     raise _RefusedError("makes an object")
 
 
-@dataclass(frozen=True)
-class _Name:
-    """A name in the file, by what it may do here."""
-
-    call: Callable[..., Any]
-
-
-_CSR = _Name(lambda: Csr())
-#: By module and name, whatever version of Python, numpy or scipy wrote it.
-_NAMES = {
+#: By module and name, whatever version of Python, numpy or scipy wrote it. Nothing else that a
+#: pickle can make here may be called.
+_NAMES: dict[str, Callable[..., Any]] = {
     f"{module} {name}": meaning
     for meaning, modules, names in (
-        (_Name(_Array), ("numpy.core.multiarray", "numpy._core.multiarray"), ("_reconstruct",)),
-        (_Name(_scalar), ("numpy.core.multiarray", "numpy._core.multiarray"), ("scalar",)),
-        (_Name(_over), ("numpy.core.numeric", "numpy._core.numeric"), ("_frombuffer",)),
-        (_Name(_nothing), ("numpy",), ("ndarray",)),
-        (_Name(_Dtype), ("numpy",), ("dtype",)),
-        (_CSR, ("scipy.sparse.csr", "scipy.sparse._csr"), ("csr_matrix", "csr_array")),
-        (_Name(lambda *_: {}), ("collections",), ("defaultdict",)),
-        (_Name(_nothing), ("__builtin__", "builtins"), ("list", "dict", "int", "object")),
-        (_Name(lambda: b""), ("__builtin__", "builtins"), ("bytes",)),
-        (_Name(_reconstructor), ("copy_reg", "copyreg"), ("_reconstructor",)),
-        (_Name(_encode), ("_codecs",), ("encode",)),
+        (_Array, ("numpy.core.multiarray", "numpy._core.multiarray"), ("_reconstruct",)),
+        (_scalar, ("numpy.core.multiarray", "numpy._core.multiarray"), ("scalar",)),
+        (_over, ("numpy.core.numeric", "numpy._core.numeric"), ("_frombuffer",)),
+        (_nothing, ("numpy",), ("ndarray",)),
+        (_Dtype, ("numpy",), ("dtype",)),
+        (Csr, ("scipy.sparse.csr", "scipy.sparse._csr"), ("csr_matrix", "csr_array")),
+        (lambda *_: {}, ("collections",), ("defaultdict",)),
+        (_nothing, ("__builtin__", "builtins"), ("list", "dict", "int", "object")),
+        (lambda: b"", ("__builtin__", "builtins"), ("bytes",)),
+        (_reconstructor, ("copy_reg", "copyreg"), ("_reconstructor",)),
+        (_encode, ("_codecs",), ("encode",)),
     )
     for module in modules
     for name in names
 }
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int or isinstance(value, np.integer)
 
 
 def _text(value: Any) -> str:
@@ -219,7 +211,7 @@ def _complete(value: Any) -> Any:
     """The array of an `_Array`; anything else as it is, if it is not half made."""
     if isinstance(value, _Array) and value.value is not None:
         return value.value
-    if isinstance(value, _Array | _Dtype | _Name):
+    if isinstance(value, _Array | _Dtype) or callable(value):
         raise _RefusedError("holds something half made")
     return value
 
@@ -234,7 +226,7 @@ def array_of(value: Any) -> Any:
 
 
 class _Reader(pickle._Unpickler):
-    """Calls nothing but a `_Name`, and sets no state but that of what these made."""
+    """Calls nothing but what is in `_NAMES`, and sets no state but that of what these made."""
 
     dispatch: ClassVar = dict(pickle._Unpickler.dispatch)
     stack: list[Any]
@@ -247,20 +239,20 @@ class _Reader(pickle._Unpickler):
         self.seen = 0
         self.ends = array("q", [0])  # of the lists, in ids
 
-    def find_class(self, module: str, name: str) -> _Name:
+    def find_class(self, module: str, name: str) -> Callable[..., Any]:
         if f"{module} {name}" not in _NAMES:
             raise _RefusedError(f"names {module}.{name}"[:66])
         return _NAMES[f"{module} {name}"]
 
     def load_reduce(self) -> None:
         arguments, function = self.stack.pop(), self.stack.pop()
-        if not isinstance(function, _Name) or not isinstance(arguments, tuple):
+        if not callable(function) or not isinstance(arguments, tuple):
             raise _RefusedError("calls a value")
-        self.append(function.call(*arguments))
+        self.append(function(*arguments))
 
     def load_newobj(self) -> None:
         arguments, kind = self.stack.pop(), self.stack.pop()
-        if kind is not _CSR or arguments != ():
+        if kind is not Csr or arguments != ():
             raise _RefusedError("makes an object")
         self.append(Csr())
 
@@ -290,7 +282,7 @@ class _Reader(pickle._Unpickler):
 
     def extend(self, items: list[Any]) -> None:
         """Write the ids of the list on the stack to the file; it must be the last one begun."""
-        if not all(type(item) is int or isinstance(item, np.integer) for item in items):
+        if not all(map(_is_whole, items)):
             raise ValueError("a list holds other things than whole numbers")
         if not isinstance(self.stack[-1], _List) or self.stack[-1] != len(self.ends) - 2:
             raise _RefusedError("adds to a list behind which another begins")
@@ -301,15 +293,11 @@ class _Reader(pickle._Unpickler):
 
 
 _INSTRUCTIONS: dict[bytes, Any] = {
-    pickle.REDUCE: _Reader.load_reduce,
-    pickle.NEWOBJ: _Reader.load_newobj,
-    pickle.BUILD: _Reader.load_build,
-    pickle.EMPTY_LIST: _Reader.load_empty_list,
-    pickle.LIST: _Reader.load_list,
-    pickle.APPEND: _Reader.load_append,
-    pickle.APPENDS: _Reader.load_appends,
-    pickle.BYTEARRAY8: _Reader.dispatch[pickle.BINBYTES8[0]],  # its own makes room for any size
+    getattr(pickle, name.upper()): getattr(_Reader, f"load_{name}")
+    for name in ("reduce", "newobj", "build", "empty_list", "list", "append", "appends")
 }
+# Its own makes room for any size.
+_INSTRUCTIONS[pickle.BYTEARRAY8] = _Reader.dispatch[pickle.BINBYTES8[0]]
 _REFUSED = (
     pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.PERSID, pickle.BINPERSID, pickle.INST, pickle.OBJ,
     pickle.NEWOBJ_EX, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER, pickle.EMPTY_SET, pickle.ADDITEMS,

@@ -7,6 +7,7 @@ and has neither comments, nor runs of blanks between fields, nor the line of a b
 from __future__ import annotations
 
 import csv
+import gzip
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 
 from sgcn.chunks import progress, rows_of
 from sgcn.data.readers.fields import Fields, NotANumberError
-from sgcn.data.readers.files import LIMIT, Readable, check_size, checked, gunzipped, unreadable
+from sgcn.data.readers.files import LIMIT, check_size, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.kernels import text
 from sgcn.options import nearest
@@ -108,16 +109,9 @@ class Text(Table):
     """
 
     def __init__(
-        self,
-        path: Path,
-        what: str,
-        limit: int = LIMIT,
-        *,
-        delimiter: str = ",",
-        header: bool | None = False,
-        width: int | None = None,
-        comments: str = COMMENTS,
-    ) -> None:
+        self, path: Path, what: str, limit: int = LIMIT, *, delimiter: str = ",",
+        header: bool | None = False, width: int | None = None, comments: str = COMMENTS,
+    ) -> None:  # fmt: skip
         self.path, self.what, self.limit, self.comments = path, what, limit, comments
         kind = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
         auto = {".csv": ",", ".tsv": "\t"}.get(kind, "")
@@ -197,11 +191,34 @@ class Text(Table):
         )
 
     def _blocks(self) -> Iterator[Any]:
-        with gunzipped(self.path, self.what, self.limit) as stream:
-            for data in line_blocks(stream, self.path, self.what):
-                if not data.all():
-                    raise SgcnError(f"{self.path} is binary, expected {self.what} as text")
-                yield data
+        """The bytes of the file, cut behind line ends; the last line gets one if it has none."""
+        path, what = self.path, self.what
+        packed = checked(path, what).suffix == ".gz"
+        seen, rest, more = 0, b"", True
+        with (
+            gzip.open(path, "rb") if packed else path.open("rb") as file,
+            progress(f"reading {path.name}", "B") as step,
+        ):
+            while more:
+                with unreadable(path, what):
+                    data = file.read(max(_TEXT, len(rest)))
+                more, seen = bool(data), seen + len(data)
+                if packed:
+                    check_size(path, seen, self.limit)
+                step(len(data))
+                data = rest + (data if more or not rest else b"\n")
+                cut = data.rfind(b"\n") + 1
+                rest = data[cut:]
+                if len(rest) > _LINE:
+                    raise SgcnError(
+                        f"{path} has a line of more than {_LINE >> 20} MiB, expected {what} in "
+                        "lines"
+                    )
+                if cut:
+                    block = np.frombuffer(data, np.uint8, cut)
+                    if not block.all():
+                        raise SgcnError(f"{path} is binary, expected {what} as text")
+                    yield block
 
     def _start(self) -> tuple[list[str], list[str], int]:
         """The first two rows, and the number of the first one's line."""
@@ -253,29 +270,6 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def line_blocks(stream: Readable, path: Path, what: str) -> Iterator[Any]:
-    """The bytes of ``stream``, cut behind line ends; the last line gets one if it has none."""
-    rest = b""
-    with progress(f"reading {path.name}", "B") as step:
-        while True:
-            with unreadable(path, what):
-                data = stream.read(max(_TEXT, len(rest)))
-            if not data:
-                break
-            step(len(data))
-            data = rest + data
-            cut = data.rfind(b"\n") + 1
-            rest = data[cut:]
-            if len(rest) > _LINE:
-                raise SgcnError(
-                    f"{path} has a line of more than {_LINE >> 20} MiB, expected {what} in lines"
-                )
-            if cut:
-                yield np.frombuffer(data, np.uint8, cut)
-    if rest:
-        yield np.frombuffer(rest + b"\n", np.uint8)
-
-
 class Parquet(Table):
     """A Parquet file, read with pyarrow if that is installed."""
 
@@ -307,11 +301,9 @@ class Parquet(Table):
 
     def numbers(self, *groups: Sequence[int], integer: bool = False) -> Iterator[tuple[Any, ...]]:
         for part in self._batches([k for group in groups for k in group]):
-            rows = len(next(iter(part.values())))
+            empty = np.empty((len(next(iter(part.values()))), 0))
             yield tuple(
-                np.stack([self._numbers(part[k], k, integer) for k in group], 1)
-                if group
-                else np.empty((rows, 0))
+                np.stack([self._numbers(part[k], k, integer) for k in group], 1) if group else empty
                 for group in groups
             )
 
@@ -350,9 +342,8 @@ class Parquet(Table):
             while True:
                 with unreadable(self.path, self.what):
                     batch = next(batches, None)
-                    if batch is None:
-                        self.pool.release_unused()  # it would keep some 15 MB for later
-                        return
-                    columns = {k: batch.column(self.names[k]) for k in chosen}
-                yield columns
+                if batch is None:
+                    self.pool.release_unused()  # it would keep some 15 MB for later
+                    return
+                yield {k: batch.column(self.names[k]) for k in chosen}
                 step(len(batch))
