@@ -381,7 +381,7 @@ def _walk(setting: _Setting, name: str) -> _Walk:
     doubly = name == "sgcn++"
     estimator = make_estimator(
         name, gap=max(options.gap, 2), alpha=options.alpha, beta=options.beta, restart="norm",
-        layer_gradients=doubly,
+        **{"layer_gradients": True} if doubly else {},
     )  # fmt: skip
     # All nodes are scored, so that the tables have all rows.
     engine = Engine(

@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--samplers", metavar="S[,S...]", help="rows of the tables over samplers; see the list"
     )
     parser.add_argument(
-        "--restart", choices=("norm", "gradient", "movement", "none"), default="norm",
+        "--restart", choices=("norm", "gradient", "movement", "never"), default="norm",
         help="what calls an early snapshot; default: %(default)s, as in the paper's algorithms",
     )  # fmt: skip
     parser.add_argument(

@@ -19,7 +19,7 @@ _NUMBERS = ("test_f1", "final_training_loss", "lowest_validation_loss", "trainin
 def _gaps(plan: Plan, data: Dataset) -> list[Case]:
     gaps = (5, 20) if plan.quick else (5, 10, 15, 20)
     return [
-        case(plan, data, "ladies", kind, setting=f"K={gap}", at=gap, gap=gap, restart="none")
+        case(plan, data, "ladies", kind, setting=f"K={gap}", at=gap, gap=gap, restart="never")
         for kind in ("sgcn++", "sgcn+")
         for gap in gaps
     ]
@@ -39,7 +39,7 @@ SNAPSHOT_GAP = Experiment(
 def _growing_gaps(plan: Plan, data: Dataset) -> list[Case]:
     gap, growth = (5, 0.5) if plan.quick else (10, 0.1)  # ten snapshots come late in a quick run
     return [
-        case(plan, data, "ladies", "sgcn++", setting=words, gap=gap, growth=g, restart="none")
+        case(plan, data, "ladies", "sgcn++", setting=words, gap=gap, growth=g, restart="never")
         for words, g in ((f"K={gap}", 0.0), (f"K={gap}+{growth}s", growth))
     ]
 
@@ -67,7 +67,7 @@ def _snapshot_sizes(plan: Plan, data: Dataset) -> list[Case]:
         settings |= {f"B'={size // 1000}k": size} if counted else {f"B'={share:.0%}": share}
     return [
         case(
-            plan, data, "ladies", kind, setting=words, at=nodes, restart="none",
+            plan, data, "ladies", kind, setting=words, at=nodes, restart="never",
             snapshot_nodes=nodes,
         )
         for kind in ("sgcn++", "sgcn+")
@@ -95,7 +95,7 @@ def _batch_sizes(plan: Plan, data: Dataset) -> list[Case]:
     return [
         case(
             plan, data, "ladies", "sgcn++", setting=f"B={size}", at=size, batch_size=size,
-            restart="none",
+            restart="never",
         )
         for size in sizes
     ]  # fmt: skip
