@@ -71,16 +71,16 @@ def case(
     if sampler != "full":
         values["sampler"] = {"name": sampler, **SAMPLERS[sampler]}
         if make_estimator(values["estimator"]["name"]).takes_snapshots:
-            values["estimator"] |= _schedule(plan, data) | schedule
+            values["estimator"] |= _schedule(data, {"restart": plan.restart} | schedule)
     for section, options in (changes or {}).items():
         values[section] = values[section] | options
     return Case(data, sampler, estimator, values, setting, at, kinds)
 
 
-def _schedule(plan: Plan, data: Dataset) -> dict[str, Any]:
+def _schedule(data: Dataset, changes: Mapping[str, Any]) -> dict[str, Any]:
     """K = 10, restarts, and large batches where the paper has them."""
-    schedule: dict[str, Any] = {"gap": 10, "restart": plan.restart}
-    if plan.restart == "norm":
+    schedule: dict[str, Any] = {"gap": 10, "restart": changes["restart"]}
+    if changes["restart"] == "norm":
         schedule |= {"alpha": 1.1, "beta": 1.1}
     share = paper()["snapshot_share"].get(data.paper)
-    return schedule if share is None else schedule | {"snapshot_nodes": share}
+    return schedule | ({} if share is None else {"snapshot_nodes": share}) | changes
