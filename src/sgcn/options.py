@@ -98,8 +98,11 @@ def choice(registry: Mapping[str, type[Options]], default: str, help: str) -> An
     In flat tables (TOML, ``--set``, keywords) the field's key holds the name, and the options
     of the chosen kind stand beside it: ``restart = "norm"``, ``alpha = 1.2``.
     """
-    kinds = tuple(registry.values())
-    rule = Rule(one_of(*registry).words, lambda v: isinstance(v, kinds), lambda: tuple(registry))
+    rule = Rule(
+        name_in(lambda: tuple(registry)).said,
+        lambda v: isinstance(v, tuple(registry.values())),
+        lambda: tuple(registry),
+    )
     metadata = {"rule": rule, "help": help, "registry": registry}
     return dataclasses.field(default=default, metadata=metadata)
 

@@ -33,7 +33,7 @@ from sgcn.task import Task, train_nodes
 from sgcn.training.checkpoints import write_tensors
 from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
-from sgcn.training.options import LoopOptions, ModelOptions, Training
+from sgcn.training.options import Auto, LoopOptions, Training
 from sgcn.training.sinks import JsonLines, Progress, Sink
 from sgcn.version import __version__
 
@@ -53,10 +53,9 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
     if not np.isfinite(values).all():
         raise SgcnError(f"{config.data} has features that are NaN or infinite, expected numbers")
     task = Task.of(graph)
-    if training.model.layer == "auto":
+    if isinstance(training.model.layer, Auto):
         layer = "concat" if task.multi_label else "mean"
-        chosen = ModelOptions.of({**training.model.values(), "layer": layer})
-        training = replace(training, model=chosen)
+        training = replace(training, model=training.model.with_options(layer=layer))
     model = make_model(
         graph.x.shape[1], task.classes, **training.model.values(), seed=training.loop.seed
     )
