@@ -15,8 +15,6 @@ MODULES = sorted(SOURCES.rglob("*.py"))
 #: Methods that named tuples give to everybody; the underscore keeps them apart from fields.
 PUBLIC = {"_replace", "_asdict", "_fields", "_make"}
 POSITIONAL, LINES = 8, 70
-#: To be mended; a strict mark, so that the line goes when the name is gone.
-WAITING = {"analysis/probe.py", "bench/step.py", "estimators/engine.py"}
 
 
 def private(name: str) -> bool:
@@ -79,14 +77,7 @@ def test_the_rule_sees_what_it_should():
     assert [name for _, name in taken(ast.parse(source))] == ["_hidden", "graph._cache", "rng._mix"]
 
 
-def cases() -> Iterator[object]:
-    for path in MODULES:
-        name = str(path.relative_to(SOURCES))
-        marks = [pytest.mark.xfail(strict=True)] if name in WAITING else []
-        yield pytest.param(path, id=name, marks=marks)
-
-
-@pytest.mark.parametrize("path", list(cases()))
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCES)))
 def test_private_names_stay_private(path):
     assert list(taken(ast.parse(path.read_text()))) == []
 

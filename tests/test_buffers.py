@@ -12,7 +12,7 @@ from sgcn.compute import buffers
 from sgcn.compute.buffers import Pool
 from sgcn.compute.operators import GraphOperator
 from sgcn.kernels import dense
-from sgcn.rows import Features
+from sgcn.rows import LazyRows, store_of
 
 LARGE = (700, 400)  # more numbers than `Pool.least`: from the pool
 SMALL = (7, 4)
@@ -133,17 +133,16 @@ def test_a_second_round_makes_no_buffer(monkeypatch):
 def test_rows_in_another_order_are_not_all_rows():
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     ids = torch.tensor([2, 0, 3, 1], dtype=torch.int32)
-    assert torch.equal(Features.of(x).rows(ids).dense(), torch.from_numpy(x[ids.numpy()]))
+    assert torch.equal(LazyRows(store_of(x), ids).dense(), torch.from_numpy(x[ids.numpy()]))
 
 
 def test_p_times_x_is_made_once():
     graph = Graph.from_edges(*power_law())
     x = np.random.default_rng(0).normal(size=(len(graph), 5)).astype(np.float32)
-    features, operator = Features.of(x), GraphOperator(graph)
-    first = operator.aggregate(features.all())
-    assert operator.aggregate(features.all()) is first
+    features, operator = store_of(x), GraphOperator(graph)
+    first = operator.aggregate(LazyRows(features))
+    assert operator.aggregate(LazyRows(features)) is first
     np.testing.assert_allclose(first.numpy(), graph.matrix() @ x, rtol=1e-5, atol=1e-6)
-    other = operator.aggregate(Features.of(2.0 * x).all())
+    other = operator.aggregate(LazyRows(store_of(2.0 * x)))
     torch.testing.assert_close(other, 2.0 * first)
-    part = GraphOperator(graph, slice(10, 20))
-    assert not part.keeps(features.all())
+    assert not operator.sums_first(LazyRows(features, torch.arange(10)))

@@ -8,16 +8,16 @@ import scipy.sparse as sp
 import torch
 
 from sgcn.compute.buffers import Pool
-from sgcn.rows import Features, Table
+from sgcn.rows import History, LazyRows, store_of
 
 DTYPES = [torch.float32, torch.bfloat16]
 WHERE = ["memory", "disk"]
 
 
 @pytest.fixture(params=[(d, w) for d in DTYPES for w in WHERE], ids=str)
-def table(request, tmp_path) -> Table:
+def table(request, tmp_path) -> History:
     dtype, where = request.param
-    return Table(dtype, folder=tmp_path / "tables" if where == "disk" else None)
+    return History(dtype, folder=tmp_path / "tables" if where == "disk" else None)
 
 
 def rows(n: int, seed: int = 0) -> torch.Tensor:
@@ -27,7 +27,7 @@ def rows(n: int, seed: int = 0) -> torch.Tensor:
 
 def test_assign_read_write(table):
     first = rows(10)
-    table.assign(first)
+    table.assign(first, 0.0)
     ids = torch.tensor([7, 0, 7])
     assert table.read(ids).dtype == torch.float32
     assert torch.equal(table.read(ids), first[ids])
@@ -40,57 +40,57 @@ def test_assign_read_write(table):
 
 
 def test_ids_of_32_bits(table):
-    table.assign(rows(10))
+    table.assign(rows(10), 0.0)
     ids = torch.tensor([3, 9], dtype=torch.int32)
     table.write(ids, rows(2, 1))
     assert torch.equal(table.read(ids), rows(2, 1))
 
 
 def test_assign_some_marks_the_others(table):
-    table.assign_some(torch.tensor([4, 1]), rows(2), nodes=6)
+    table.assign_some(torch.tensor([4, 1]), rows(2), nodes=6, norm=0.0)
     assert table.valid.tolist() == [False, True, False, False, True, False]
     assert torch.equal(table.read(torch.tensor([4, 1])), rows(2))
-    table.assign_some(torch.tensor([0]), rows(1, 1), nodes=6)
+    table.assign_some(torch.tensor([0]), rows(1, 1), nodes=6, norm=0.0)
     assert table.valid.tolist() == [True] + 5 * [False]
-    table.assign(rows(6))
+    table.assign(rows(6), 0.0)
     assert table.valid is None
 
 
 def test_what_is_written_has_no_graph(table):
-    table.assign(rows(4).requires_grad_() * 2)
+    table.assign(rows(4).requires_grad_() * 2, 0.0)
     table.write(torch.tensor([0]), rows(1).requires_grad_() * 2)
     assert not table.read(torch.arange(4)).requires_grad
 
 
 def test_tables_on_disk_leave_no_file(tmp_path):
-    table = Table(folder=tmp_path / "deep" / "down")
-    table.assign(rows(1000))
-    table.assign(rows(2000))  # another size: another mapping
+    table = History(folder=tmp_path / "deep" / "down")
+    table.assign(rows(1000), 0.0)
+    table.assign(rows(2000), 0.0)  # another size: another mapping
     assert torch.equal(table.read(torch.arange(2000)), rows(2000))
-    assert list(tmp_path.rglob("*table*")) == []
+    assert list(tmp_path.rglob("*rows*")) == []
 
 
 def test_tables_on_disk_are_written_in_place(tmp_path):
-    table = Table(folder=tmp_path)
-    table.assign(rows(10))
+    table = History(folder=tmp_path)
+    table.assign(rows(10), 0.0)
     place = table.data.data_ptr()
-    table.assign(rows(10, 1))
+    table.assign(rows(10, 1), 0.0)
     assert table.data.data_ptr() == place
 
 
 def test_float32_in_memory_is_taken_over():
     given = rows(10)
-    table = Table()
-    table.assign(given)
+    table = History()
+    table.assign(given, 0.0)
     assert table.data.data_ptr() == given.data_ptr()
 
 
 def test_features_of_other_types():
     for x in (np.ones((3, 2), np.float64), np.ones((3, 2), np.int8), np.ones((2, 3), np.float32).T):
-        features = Features.of(x)
-        assert features.dense.dtype == torch.float32
-        assert features.all().is_all
-        assert torch.equal(features.all().dense(), torch.ones(3, 2))
+        features = store_of(x)
+        assert features.dtype == features.table.dtype == torch.float32
+        assert LazyRows(features).is_all
+        assert torch.equal(LazyRows(features).dense(), torch.ones(3, 2))
 
 
 def test_a_buffer_is_used_again_when_it_is_free():
@@ -148,7 +148,7 @@ def test_products_of_sparse_rows_at_every_width(width):
     w = torch.from_numpy(rng.normal(size=(9, width)).astype(np.float32)).requires_grad_()
     g = torch.from_numpy(rng.normal(size=(25, width)).astype(np.float32))
     dense = torch.from_numpy(x.toarray()[ids.numpy()])
-    out = Features.of(x).rows(ids) @ w
+    out = LazyRows(store_of(x), ids) @ w
     torch.testing.assert_close(out, dense @ w, rtol=1e-5, atol=1e-6)
     (by_w,) = torch.autograd.grad(out, w, g)
     torch.testing.assert_close(by_w, dense.T @ g, rtol=1e-5, atol=1e-5)

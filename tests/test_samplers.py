@@ -28,6 +28,7 @@ from helpers import (
 )
 from sgcn import SAMPLERS, Graph, Key, NodeSet, SgcnError, make_sampler
 from sgcn.kernels import blocks, subgraphs
+from sgcn.rng import Stream
 from sgcn.samplers.base import ColumnLaw
 
 LAYER_WISE = ("fastgcn", "ladies")
@@ -312,10 +313,9 @@ def test_saint_walks_uniformly():
 
 def test_pre_sampling_is_independent_of_the_samples():
     """The counts behind the walk variant do not hold the samples of any key a user can name."""
-    from sgcn.samplers.saint import _LAYER, _PRESAMPLING
-
-    assert _PRESAMPLING != _LAYER
-    assert Key(0, 0, 0).stream(_PRESAMPLING) != Key(0, 0, 0).stream(_LAYER)
+    key = Key(0, 0, 0)
+    assert Stream.PRESAMPLING != Stream.LAYER
+    assert key.stream(Stream.PRESAMPLING) != key.stream(Stream.LAYER)
 
 
 def test_cluster_takes_whole_parts_each_once_a_pass():

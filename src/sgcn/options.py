@@ -172,14 +172,14 @@ class Options:
     @classmethod
     def _homes(cls, key: str) -> str:
         """Which other choices would have the option ``key``."""
-        found = []
         for field in dataclasses.fields(cls):
-            if "part" in field.metadata:
-                found.append(field.metadata["part"]._homes(key))
-            for name, kind in field.metadata.get("registry", {}).items():
-                if key in [f.name for f in dataclasses.fields(kind)]:
-                    found.append(f" (it belongs to {field.name} = {name})")
-        return "".join(found)
+            if "part" in field.metadata and (home := field.metadata["part"]._homes(key)):
+                return str(home)
+            kinds = field.metadata.get("registry", {}).items()
+            names = [n for n, kind in kinds if key in [f.name for f in dataclasses.fields(kind)]]
+            if names:
+                return f" (it belongs to {field.name} = {' or '.join(names)})"
+        return ""
 
     def values(self) -> dict[str, Any]:
         """The flat table that `of` makes this of."""

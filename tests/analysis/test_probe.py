@@ -279,10 +279,10 @@ def test_the_table_of_layer_gradients_is_that_of_the_whole_loss():
 def test_a_wrong_state_is_seen():
     engine = make_engine(GRAPH, "anchored", "exact")
     list(drive(engine, 4, size=None))
-    rule, table = engine.gradient_rule, engine.forward_rule.tables[0]
-    rule.known = {name: 1.1 * g for name, g in rule.known.items()}
+    past, table = engine.past, engine.histories[0]
+    past.last = {name: 1.1 * g for name, g in past.last.items()}
     assert GradientProbe(probes=3).measure(engine, 1000).total.bias2.value > 1e-3
-    table.data = table.data + 1.0
+    table.data.add_(1.0)
     assert GradientProbe(probes=3).measure(engine, 1000).layers[0].embedding.value > 1e-3
 
 

@@ -15,7 +15,7 @@ from sgcn import fit
 from sgcn.compute.exact import predict
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.errors import SgcnError
-from sgcn.rows import Features
+from sgcn.rows import store_of
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
 from sgcn.training.events import StepEvent
@@ -72,7 +72,7 @@ def test_pyg_full_batch_is_our_full_batch(graph, form):
     trainer.publish()
     nodes = torch.from_numpy(train_nodes(graph)).long()
     after = [
-        Task.of(graph).loss(predict(model, graph, Features.of(graph.x))[nodes], nodes).item()
+        Task.of(graph).loss(predict(model, graph, store_of(graph.x))[nodes], nodes).item()
         for model in (ours, theirs)
     ]
     assert after[1] == pytest.approx(after[0], rel=1e-4)
@@ -119,7 +119,7 @@ def test_batches_of_pygs_loader(graph, monkeypatch, csr):
     monkeypatch.setattr(torch_geometric.loader, "NeighborLoader", AllNeighbours)
     monkeypatch.setattr(convergence_peers, "own_loader", lambda: True)
     model = fresh_model(spec(), graph)
-    logits = predict(model, graph, Features.of(graph.x))
+    logits = predict(model, graph, store_of(graph.x))
     trainer = convergence_peers.Trainer(graph, model, csr=csr)
     batch = next(trainer.batches(64, 0))
     nodes = batch[4]

@@ -13,7 +13,7 @@ from learning import labelled, small_model
 from sgcn import Graph, SgcnError, fit
 from sgcn.compute.exact import predict
 from sgcn.data.features import write_features
-from sgcn.rows import Features
+from sgcn.rows import store_of
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +139,7 @@ def test_what_is_refused(change, options, message, tmp_path):
 
 def test_rows_of_a_half_table():
     x = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float16)
-    features = Features.of(x)
+    features = store_of(x)
     assert features.dense is None
     assert features.half.data_ptr() == x.ctypes.data  # not a copy
     ids = np.array([3, 0, 3, 19, 7, 8, 9], np.int32)
@@ -166,5 +166,5 @@ def test_training_from_float16_is_training_from_its_values(kind, tmp_path):
     for data in (graph, twin):
         model = small_model(kind)
         fit(model, data, sampler="neighbor", epochs=2, batch_size=10)
-        logits.append(predict(model, data, Features.of(data.x)))
+        logits.append(predict(model, data, store_of(data.x)))
     torch.testing.assert_close(*logits, rtol=1e-3, atol=1e-4)

@@ -24,7 +24,7 @@ from sgcn.compute.exact import embed, predict
 from sgcn.compute.operators import BlockOperator, GraphOperator
 from sgcn.nn import ACTIVATIONS, Attention, GraphConv
 from sgcn.nn import layers as layers_module
-from sgcn.rows import Features
+from sgcn.rows import LazyRows, store_of
 from sgcn.training.events import EpochEvent
 from sgcn.training.sinks import Memory
 
@@ -70,7 +70,7 @@ def test_a_mean_model_is_a_stack_of_gcn_convs():
         h = nn.functional.elu(conv(h, edge_index(GRAPH)))
     theirs = outputs_and_gradients(model.head(h), [conv.lin.weight for conv in convs])
     ours = outputs_and_gradients(
-        model([GraphOperator(GRAPH)] * 3, Features.of(GRAPH.x).all()),
+        model([GraphOperator(GRAPH)] * 3, LazyRows(store_of(GRAPH.x))),
         [layer.weight for layer in model.layers],
     )
     assert_near(ours, [theirs[0], *(g.T for g in theirs[1:])])
@@ -154,18 +154,18 @@ def test_the_cheaper_order_is_taken():
 def test_sparse_features_are_dense_ones(kind):
     x = np.where(GRAPH.x > 0.3, GRAPH.x, 0.0).astype(np.float32)
     model, found = small_model(kind, 2), []
-    for features in (Features.of(x), Features.of(sp.csr_array(x))):
-        out = model([GraphOperator(GRAPH)] * 2, features.all())
+    for features in (store_of(x), store_of(sp.csr_array(x))):
+        out = model([GraphOperator(GRAPH)] * 2, LazyRows(features))
         found.append(outputs_and_gradients(out, list(model.parameters())))
     assert_near(*found)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_inference_in_slices(kind):
-    model, features = small_model(kind, 3), Features.of(GRAPH.x)
-    whole = model([GraphOperator(GRAPH)] * 3, features.all()).detach()
+    model, features = small_model(kind, 3), store_of(GRAPH.x)
+    whole = model([GraphOperator(GRAPH)] * 3, LazyRows(features)).detach()
     torch.testing.assert_close(predict(model, GRAPH, features), whole)
-    torch.testing.assert_close(predict(model, GRAPH, features, rows=7), whole)
+    torch.testing.assert_close(predict(model, GRAPH, features, chunk=7), whole)
     assert embed(model, GRAPH, features).shape == (60, model.head.in_features)
 
 
@@ -287,7 +287,7 @@ def test_a_layer_that_hands_on_what_it_was_given():
     engine = make_engine(
         GRAPH, "sgcn++", "neighbor", Model([Bare(), Plus(5, 4)], nn.Linear(4, 4)), preaggregate=True
     )
-    before = engine._first.table.clone()
+    before = engine.operands.sums.table.clone()
     list(drive(engine, 1))
-    engine.forward_rule.tables[0].data.sub_(1.0)
-    assert torch.equal(engine._first.table, before)
+    engine.histories[0].data.sub_(1.0)
+    assert torch.equal(engine.operands.sums.table, before)

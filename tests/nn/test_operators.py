@@ -12,7 +12,7 @@ from helpers import SMALL, dense_block, power_law, propagation_of
 from learning import labelled
 from sgcn import Graph, Key, SgcnError
 from sgcn.compute.operators import BlockOperator, GraphOperator, Operator, RowsOperator
-from sgcn.rows import Features, Rows
+from sgcn.rows import LazyRows, store_of
 
 KINDS = {
     "undirected": {},
@@ -34,9 +34,9 @@ def graph_of(kind: str) -> Graph:
 def dense_of(operator: Operator, graph: Graph) -> torch.Tensor:
     """The matrix that ``operator`` stands for, over its own sources."""
     if isinstance(operator, RowsOperator):
-        return torch.from_numpy(propagation_of(graph)[operator.places])
+        return torch.from_numpy(propagation_of(graph)[operator.own_index])
     if isinstance(operator, GraphOperator):
-        return torch.from_numpy(propagation_of(graph)[operator.lo : operator.hi])
+        return torch.from_numpy(propagation_of(graph))
     block = operator.block
     return torch.from_numpy(dense_block(block, len(graph))[block.dst][:, block.src])
 
@@ -48,14 +48,13 @@ def operators_of(graph: Graph) -> list[Operator]:
     ]
     return [
         GraphOperator(graph),
-        GraphOperator(graph, slice(5, 17)),
         *(BlockOperator(block) for block in blocks),
         RowsOperator(graph, np.array([0, 3, 4, 9, 25], np.int32)),
     ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("which", range(7))
+@pytest.mark.parametrize("which", range(6))
 def test_products_are_the_dense_ones(kind, which):
     graph = graph_of(kind)
     operator = operators_of(graph)[which]
@@ -76,7 +75,7 @@ def test_products_are_the_dense_ones(kind, which):
 
 @pytest.mark.filterwarnings("ignore:Input #0 requires gradient")  # gradcheck would like float64
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("which", range(7))
+@pytest.mark.parametrize("which", range(6))
 def test_gradcheck(kind, which):
     """The backward product is the derivative of the forward one (float32: wide steps, 1e-2)."""
     operator = operators_of(graph_of(kind))[which]
@@ -97,22 +96,12 @@ def test_csr_is_the_matrix(kind):
         np.testing.assert_allclose(matrix.toarray(), wanted, rtol=1e-5, atol=1e-7)
 
 
-def test_slices_make_the_whole():
-    graph = graph_of("weighted directed")
-    h = torch.randn(26, 3, generator=torch.Generator().manual_seed(2))
-    parts = [GraphOperator(graph, slice(lo, min(lo + 10, 26))) for lo in range(0, 26, 10)]
-    whole = GraphOperator(graph).aggregate(h)
-    assert torch.equal(torch.cat([p.aggregate(h) for p in parts]), whole)
-    assert torch.equal(torch.cat([p.own(h) for p in parts]), h)
-    assert sum(p.edges for p in parts) == GraphOperator(graph).edges
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_features_are_read_in_place(sparse):
     """Rows that were never gathered give what gathered ones give."""
     graph = labelled()
     x = sp.csr_array(np.where(graph.x > 0.5, graph.x, 0.0)) if sparse else graph.x
-    rows = Features.of(x).rows(np.array([5, 3, 40, 2, 9], np.int32))
+    rows = LazyRows(store_of(x), torch.tensor([5, 3, 40, 2, 9], dtype=torch.int32))
     wanted = torch.from_numpy(x.toarray() if sparse else x)[[5, 3, 40, 2, 9]].float()
     assert torch.equal(rows.dense(), wanted)
     assert torch.equal(rows.take(torch.tensor([2, 0])).dense(), wanted[[2, 0]])
@@ -125,7 +114,7 @@ def test_features_are_read_in_place(sparse):
     torch.testing.assert_close(weight.grad, twin.grad)
 
     (block,) = SMALL["exact"].sample(graph, [0, 4], Key(0), depth=1).blocks
-    rows = Features.of(x).rows(block.src)
+    rows = LazyRows(store_of(x), torch.from_numpy(block.src))
     gathered = BlockOperator(block).aggregate(rows.dense())
     torch.testing.assert_close(BlockOperator(block).aggregate(rows), gathered)
 
@@ -176,8 +165,6 @@ def test_a_product_does_not_depend_on_the_threads():
     finally:
         numba.set_num_threads(before)
     assert all(torch.equal(one, found[0]) for one in found)
-    parts = [GraphOperator(graph, slice(lo, lo + 100)) for lo in range(0, len(graph), 100)]
-    assert torch.equal(torch.cat([part.aggregate(h) for part in parts]), found[0])
 
 
 @pytest.mark.parametrize("width", [5, 64, 130])
@@ -185,8 +172,8 @@ def test_half_features_of_the_whole_graph(monkeypatch, width):
     """A float16 table is multiplied by stripes, and never float32 as a whole."""
     graph = graph_of("weighted")
     x = np.random.default_rng(0).normal(size=(26, width)).astype(np.float16)
-    rows = Features.of(x).all()
-    monkeypatch.setattr(Rows, "dense", lambda self: pytest.fail("the whole table as float32"))
+    rows = LazyRows(store_of(x))
+    monkeypatch.setattr(LazyRows, "dense", lambda self: pytest.fail("the whole table as float32"))
     whole = torch.from_numpy(x.astype(np.float32))
-    for operator in (GraphOperator(graph), GraphOperator(graph, slice(5, 17))):
-        assert torch.equal(operator.aggregate(rows), operator.aggregate(whole))
+    operator = GraphOperator(graph)
+    assert torch.equal(operator.aggregate(rows), operator.aggregate(whole))

@@ -21,10 +21,9 @@ from learning import bits, drive, early, labelled, make_engine, small_model
 from sgcn import SAMPLERS, Graph, Key, SgcnError, fit, make_model, make_sampler
 from sgcn.compute.exact import predict
 from sgcn.errors import TrainingDiverged
-from sgcn.estimators import ESTIMATORS, make_estimator
-from sgcn.estimators import engine as engines
+from sgcn.estimators import ESTIMATORS, make_estimator, operands
 from sgcn.estimators.engine import can_preaggregate
-from sgcn.rows import Features
+from sgcn.rows import store_of
 from sgcn.task import Task, split_nodes
 from sgcn.training.events import EpochEvent, ScoreEvent, StepEvent
 from sgcn.training.optimizers import make_optimizer
@@ -124,7 +123,7 @@ def test_the_best_weights_are_kept(best_by, estimator):
     for k, event in enumerate(told):
         assert event.best == (scores[k] > max(scores[:k], default=-np.inf))
     task, test = Task.of(GRAPH), torch.from_numpy(split_nodes(GRAPH, 2))
-    logits = predict(model, GRAPH, Features.of(GRAPH.x))[test.long()]
+    logits = predict(model, GRAPH, store_of(GRAPH.x))[test.long()]
     assert result.test == task.score(logits, test)
 
 
@@ -204,15 +203,16 @@ def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
     train, validation = (split_nodes(GRAPH, part) for part in (0, 1))
     engine = make_engine(GRAPH, "anchored", sampler, scored=validation)
     outcome = engine.snapshot()
-    rows = [len(table.data) for table in engine.forward_rule.tables]
+    rows = [len(table.data) for table in engine.histories]
     some = len(train) + len(validation) if sampler == "neighbor" else len(GRAPH)
     assert rows == [len(GRAPH), some]
     logits = predict(engine.model, GRAPH, engine.features)
     torch.testing.assert_close(outcome.scored, logits[torch.from_numpy(validation)])
-    table = engine.forward_rule.tables[-1]
-    assert engine._top is None or torch.equal(table.read(torch.from_numpy(engine._top)), table.data)
+    table = engine.histories[-1]
+    needed = engine.operands.needed_rows
+    assert needed is None or torch.equal(table.read(torch.from_numpy(needed)), table.data)
     assert make_engine(GRAPH, "anchored", sampler).snapshot().scored is None
-    assert make_engine(GRAPH, "sgcn", sampler)._top is None  # it takes none
+    assert make_engine(GRAPH, "sgcn", sampler).operands.needed_rows is None  # it takes none
 
 
 # -- P X, once ----------------------------------------------------------------------------------
@@ -229,16 +229,16 @@ def test_sums_of_features_are_computed_once_where_they_can_be(monkeypatch):
     seen = []
     for choice in (None, True, False):
         trained("sgcn", preaggregate=choice, callbacks=[lambda engine, *_: seen.append(engine)])
-    assert {engine.sampled_depth for engine in seen[: len(seen) // 3]} == {1}
-    assert seen[-1].sampled_depth == 2
-    monkeypatch.setattr(engines, "physical_memory", lambda: GRAPH.x.nbytes * 4 - 1)
+    assert {engine.operands.sampled_depth for engine in seen[: len(seen) // 3]} == {1}
+    assert seen[-1].operands.sampled_depth == 2
+    monkeypatch.setattr(operands, "physical_memory", lambda: GRAPH.x.nbytes * 4 - 1)
     assert not can_preaggregate(small_model(), GRAPH, SMALL["neighbor"])
 
 
 def test_a_size_for_every_layer_has_every_layer_sampled():
     sampler, seen = make_sampler("neighbor", sizes=(3, 2)), []
-    trained("anchored", sampler, callbacks=[lambda engine, *_: seen.append(engine.sampled_depth)])
-    assert set(seen) == {2}
+    trained("anchored", sampler, callbacks=[lambda engine, *_: seen.append(engine)])
+    assert {engine.operands.sampled_depth for engine in seen} == {2}
 
 
 # -- the average of weights ---------------------------------------------------------------------
@@ -262,7 +262,7 @@ def test_the_average_is_what_is_scored_and_kept():
     for found, average in zip(model.parameters(), wanted, strict=True):
         torch.testing.assert_close(found.double(), average, rtol=1e-5, atol=1e-6)
     task, nodes = Task.of(GRAPH), torch.from_numpy(split_nodes(GRAPH, 1))
-    logits = predict(model, GRAPH, Features.of(GRAPH.x))[nodes.long()]
+    logits = predict(model, GRAPH, store_of(GRAPH.x))[nodes.long()]
     assert result.validation == task.score(logits, nodes)
 
 
@@ -493,7 +493,7 @@ def test_a_regular_step_copies_no_table(big, estimator, snapshot_nodes):
     made = early(estimator, layer_gradients=True, snapshot_nodes=snapshot_nodes, restart="never")
     engine = make_engine(big, made, replace(SMALL["neighbor"], sizes=1))
     list(drive(engine, 2, size=4))
-    tables = engine.forward_rule.tables + engine.gradient_rule.tables
+    tables = engine.histories + engine.past.histories
     assert bool(tables) == made.takes_snapshots or estimator == "first"
     key = Key(9)
     batch = engine.draw(engine.train[:4] if engine.pool is None else engine.pool[:4], key)

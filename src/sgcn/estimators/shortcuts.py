@@ -43,7 +43,8 @@ Shortcut = Callable[["LayerAt"], Tensor | None]
 
 def first_layer_cancels(at: LayerAt) -> Tensor | None:
     """A first layer at the old weights: H is X in both terms, so f - f = 0 and Z is Z_old."""
-    if not at.at_old_weights or not _first_layer_is_known(at):
+    together = at.recall.shortcuts.one_first_gradient  # else the stale pass needs its gradient too
+    if not at.at_old_weights or not together or not _first_layer_is_known(at):
         return None
     return at.z_old.detach().requires_grad_()
 

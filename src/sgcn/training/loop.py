@@ -22,6 +22,7 @@ from torch import Tensor
 
 from sgcn.compute.exact import predict
 from sgcn.errors import SgcnError, TrainingDiverged
+from sgcn.estimators import state as engine_state
 from sgcn.estimators.engine import Engine, Outcome, can_preaggregate
 from sgcn.graph import Graph
 from sgcn.kernels.threads import set_kernel_threads
@@ -283,10 +284,8 @@ class _Run:
 
     def _logits(self) -> Tensor:
         began = perf_counter()
-        logits = predict(
-            self.model, self.graph, self.features,
-            chunk=self.engine.operands.chunk,
-        )  # fmt: skip
+        chunk = self.engine.operands.chunk
+        logits = predict(self.model, self.graph, self.features, chunk=chunk)
         self.result.seconds["evaluation"] += perf_counter() - began
         if not bool(torch.isfinite(logits).all()):
             raise TrainingDiverged(
@@ -341,20 +340,27 @@ class _Run:
     # -- checkpoints ----------------------------------------------------------------------------
 
     def maybe_checkpoint(self) -> None:
-        """Save where no table is alive, if the last time is long enough ago."""
-        clean = self.engine.due() or self.engine.progress.since_snapshot is None
+        """Save, if the last time is long enough ago: before a snapshot, where no history is alive.
+
+        If there is no further one, histories are saved too.
+        """
+        engine = self.engine
+        clean = engine.due() or engine.progress.since_snapshot is None
+        clean = clean or engine.estimator.schedule.gap is None
         waited = perf_counter() - self.last_checkpoint >= self.options.checkpoint_seconds
         if self.state is None or not clean or not waited or self.result.steps == self.saved_steps:
             return
         self.result.seconds["total"] = perf_counter() - self.started
         tensors, optimizer = pack_optimizer(self.optimizer)
+        kept, progress = engine_state.save(engine)
+        tensors |= kept
         tensors |= {f"model.{k}": v for k, v in self.model.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self.best.items()}
         if self.average is not None:
             tensors |= {f"average.{k}": v for k, v in self.average.weights.items()}
         facts = {
             "optimizer": optimizer, "epoch": self.epoch, "step": self.step,
-            "snapshots": self.engine.progress.snapshots, "losses": self.losses,
+            "engine": progress, "losses": self.losses,
             "last_score": self.last_score, "scored_epoch": self.scored_epoch,
             "result": dataclasses.asdict(self.result),
             "sinks": states(self.sinks),
@@ -374,6 +380,7 @@ class _Run:
             unpack_optimizer(self.optimizer, tensors, facts["optimizer"])
             if self.average is not None:
                 self.average.load(tensors, facts["result"]["steps"])
+            engine_state.load(self.engine, tensors, facts["engine"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise SgcnError(
                 f"{self.state} does not fit this model, expected its own checkpoint: start again "
@@ -381,8 +388,6 @@ class _Run:
             ) from None
         self.best = {k[5:]: v for k, v in tensors.items() if k.startswith("best.")}
         self.epoch, self.step = facts["epoch"], facts["step"]
-        self.engine.progress.snapshots = facts["snapshots"]
-        self.engine.progress.steps = facts["result"]["steps"]
         self.losses = facts["losses"]
         self.last_score, self.scored_epoch = facts["last_score"], facts["scored_epoch"]
         self.result = Fitted(**facts["result"])

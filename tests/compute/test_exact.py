@@ -1,0 +1,100 @@
+"""The exact pass in chunks is the pass at once, to 1e-6, for any size of chunk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from learning import (
+    KINDS,
+    distance,
+    drive,
+    early,
+    exact_gradient,
+    labelled,
+    make_engine,
+    small_model,
+)
+from sgcn.compute.exact import predict
+from sgcn.rows import store_of
+from sgcn.task import split_nodes
+
+GRAPH = labelled()
+CHUNKS = (1, 7, 29, 59, 60, 1000)
+
+
+def near(found: torch.Tensor, wanted: torch.Tensor) -> None:
+    assert float((found - wanted).norm()) <= 1e-6 * float(wanted.norm())
+
+
+def found_by(graph, kind, depth, chunk, **options):
+    engine = make_engine(graph, early("full"), "exact", small_model(kind, depth), chunk=chunk,
+                         **options)  # fmt: skip
+    exact = engine.operands.exact_pass(engine.weights)
+    return exact, exact.backward(engine.operands.loss())
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_chunk_finds_the_same(kind, chunk):
+    options = {"scored": split_nodes(GRAPH, 1)}
+    whole, (loss, gradient, layer_gradients) = found_by(GRAPH, kind, 3, None, **options)
+    parts, (loss_, gradient_, layer_gradients_) = found_by(GRAPH, kind, 3, chunk, **options)
+    assert loss_ == pytest.approx(loss, rel=1e-6)
+    assert distance(gradient_, gradient) <= 1e-6
+    for found, wanted in zip(layer_gradients_, layer_gradients, strict=True):
+        near(found, wanted)
+    for level in range(3):
+        near(parts.z[level], whole.z[level])
+        assert parts.square(level) == pytest.approx(whole.square(level), rel=1e-6)
+    near(parts.logits(), whole.logits())
+    near(parts.logits(torch.tensor([3, 0, 5])), whole.logits(torch.tensor([3, 0, 5])))
+
+
+@pytest.mark.parametrize("options", [{"directed": True}, {"normalization": "row"}])
+def test_it_is_the_dense_gradient(options):
+    graph = labelled(**options)
+    engine = make_engine(graph, early("full"), "exact", chunk=13)
+    _, gradient, _ = engine.exact().backward(engine.operands.loss(needed_only=False))
+    for name, wanted in exact_gradient(engine.model, graph).items():
+        assert float((gradient[name] - wanted).norm()) < 1e-5 * float(wanted.norm())
+
+
+@pytest.mark.parametrize("preaggregate", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_of_any_kind(sparse, preaggregate):
+    x = np.where(GRAPH.x > 0.3, GRAPH.x, 0.0).astype(np.float32)
+    graph = labelled(x=sp.csr_array(x) if sparse else x)
+    _, (_, whole, _) = found_by(graph, "concat", 2, None, preaggregate=preaggregate)
+    _, (_, parts, _) = found_by(graph, "concat", 2, 11, preaggregate=preaggregate)
+    assert distance(parts, whole) <= 1e-6
+
+
+@pytest.mark.parametrize("name", ["sgcn++", "anchored++", "vrgcn++", "first"])
+def test_training_with_chunks(name):
+    """Snapshots in chunks leave the same histories behind, so regular steps go on the same."""
+    runs = []
+    for chunk in (None, 17):
+        engine = make_engine(GRAPH, early(name, gap=4), "neighbor", chunk=chunk)
+        runs.append([outcome.gradient for outcome in drive(engine, 6)])
+    for whole, parts in zip(*runs, strict=True):
+        for key, wanted in whole.items():
+            assert float((parts[key] - wanted).norm()) < 1e-5 * float(wanted.norm())
+
+
+def test_prediction_keeps_one_layer():
+    model, features = small_model("mean", 3), store_of(GRAPH.x)
+    near(predict(model, GRAPH, features, chunk=9), predict(model, GRAPH, features))
+
+
+def test_a_loss_left_out_is_seen():
+    """Not met by accident: without the rows of one chunk the gradient is another one."""
+    engine = make_engine(GRAPH, early("full"), "exact", chunk=20)
+    loss = engine.operands.loss(needed_only=False)
+    exact = engine.exact()
+    _, right, _ = exact.backward(loss)
+    _, wrong, _ = exact.backward(lambda logits, lo, hi: None if lo == 20 else loss(logits, lo, hi))
+    name = "layers.0.weight"
+    assert float((wrong[name] - right[name]).norm()) > 1e-2 * float(right[name].norm())
