@@ -16,8 +16,7 @@ from sgcn.cli import main
 from sgcn.errors import TrainingDiverged
 from sgcn.experiments import EXPERIMENTS, core, execute
 from sgcn.experiments import data as datasets
-from sgcn.experiments.core import PLANS, Plan
-from sgcn.experiments.settings import case
+from sgcn.experiments.core import PLANS, Plan, case
 from sgcn.training import loop as training
 
 TINY = "synthetic:nodes=240,degree=6,features=6,classes=3,communities=3"
@@ -49,7 +48,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are half of the time, and `everything` has them."""
     monkeypatch.setattr("sgcn.runs.curves.draw", lambda runs: None)
-    monkeypatch.setattr("sgcn.experiments.output._figure", lambda *what: None)
+    monkeypatch.setattr("sgcn.experiments.figures.write", lambda *what: None)
 
 
 @pytest.fixture
@@ -107,7 +106,7 @@ def test_a_page_says_what_was_run(everything: Path) -> None:
     """Of the runs, not of the plan: `growing-gap` has no restarts."""
     pages = {name: (everything / f"{name}.md").read_text() for name in EXPERIMENTS}
     assert "epochs of 10 batches: 1, width: 64, restarts: norm, runs: 1," in pages["f1-table"]
-    assert "restarts: none, runs: 1," in pages["growing-gap"]
+    assert "restarts: never, runs: 1," in pages["growing-gap"]
     plan = Plan("paper", 200, 256, 3, 16, ("ladies",))
     (tiny,) = datasets.find([TINY], "paper", False)
     made = EXPERIMENTS["memory"].cases(plan, tiny)

@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 from learning import labelled
 from sgcn.cli import main
 from sgcn.data.synthetic import NAMED
+from sgcn.estimators.schedule.norm import Norm
 from sgcn.runs import directory as runs
 from sgcn.runs.config import assign, make_config, read_toml
 from sgcn.training import checkpoints as checkpoint
@@ -102,7 +103,7 @@ def test_the_configuration_comes_back(finished, data):
     assert values["model"]["layer"] == "mean"  # what auto stood for
     assert values["estimator"]["snapshot_nodes"] == "none"
     assert config.training.estimator.snapshot_nodes is None
-    assert values["estimator"]["restart"] == "none"  # a word here, no missing value
+    assert values["estimator"]["restart"] == "never"
     assert set(values) == {"data", *config.training.tables()}
 
 
@@ -119,7 +120,7 @@ def test_every_option_survives_the_file(tmp_path):
     odd = {
         "data": 'with "quotes" and \\ in it.npz',
         "sampler": {"name": "ladies", "sizes": [3, 4], "weighting": "row"},
-        "estimator": {"name": "sgcn++", "restart": "never", "snapshot_nodes": 0.5, "alpha": 1e300},
+        "estimator": {"name": "sgcn++", "restart": "norm", "snapshot_nodes": 0.5, "alpha": 1e300},
         "model": {"widths": [5, 6], "dropout": 1e-5},
         "optimizer": {"name": "sgd", "lr": 1e-7},
         "training": {"patience": 3, "best_by": "loss"},
@@ -127,7 +128,7 @@ def test_every_option_survives_the_file(tmp_path):
     config = make_config(odd)
     again = make_config(tomllib.loads(config.to_toml()))
     assert again == config
-    assert again.training.estimator.restart == "none"
+    assert again.training.estimator.schedule.restart == Norm(alpha=1e300)
 
 
 def test_the_file_the_names_and_set(tmp_path, data):
