@@ -246,7 +246,7 @@ def test_training_that_blows_up_is_a_finding(
     apply = training._Run.apply
 
     def breaking(self: Any, outcome: Any) -> None:
-        if self.result.steps == 3 and self.engine.estimator.growth > 0:
+        if self.result.steps == 3 and self.engine.estimator.schedule.growth > 0:
             raise TrainingDiverged("training blew up")
         apply(self, outcome)
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from sgcn.analysis.moments import Mean, jackknife, number
+from sgcn.analysis.moments import Mean, jackknife, numbers
 from sgcn.block import Block, Int32, Int64
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
@@ -47,9 +47,9 @@ class PropagationError:
     def as_dict(self) -> dict[str, Any]:
         variance, bias2 = self.formula or (None, None)
         return {
-            **number("variance", self.variance),
+            **numbers(variance=self.variance),
             "variance_formula": variance,
-            **number("bias2", self.bias2),
+            **numbers(bias2=self.bias2),
             "bias2_formula": bias2,
             "rows": self.rows,
         }
