@@ -39,6 +39,7 @@ bench: $(STAMP)
 ## make pictures   redraw the pictures of the docs
 pictures: $(STAMP)
 	$(BIN)/python -m tools.pictures
+	$(BIN)/python -m tools.architecture
 
 ## make tables     rewrite the tables of options in the docs
 tables: $(STAMP)

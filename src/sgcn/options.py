@@ -98,11 +98,12 @@ def choice(registry: Mapping[str, type[Options]], default: str, help: str) -> An
     In flat tables (TOML, ``--set``, keywords) the field's key holds the name, and the options
     of the chosen kind stand beside it: ``restart = "norm"``, ``alpha = 1.2``.
     """
-    rule = Rule(
-        name_in(lambda: tuple(registry)).said,
-        lambda v: isinstance(v, tuple(registry.values())),
-        lambda: tuple(registry),
-    )
+
+    def names() -> Collection[str]:
+        return tuple(registry)
+
+    named = name_in(names)
+    rule = Rule(named.said, lambda v: isinstance(v, tuple(registry.values())), names)
     metadata = {"rule": rule, "help": help, "registry": registry}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -217,11 +218,14 @@ class Options:
                 found += field.metadata["part"].listed()
                 continue
             found += [rows[field.name]] if field.name in rows else []
+            homes: dict[tuple[str, Any, str, str], list[str]] = {}  # kinds may share an option
             for name, kind in field.metadata.get("registry", {}).items():
-                found += [
-                    (key, default, words, f"{field.name} = {name}: {help}")
-                    for key, default, words, help in kind.listed()
-                ]
+                for row in kind.listed():
+                    homes.setdefault(row, []).append(name)
+            found += [
+                (key, default, words, f"{field.name} = {' or '.join(names)}: {help}")
+                for (key, default, words, help), names in homes.items()
+            ]
         return found
 
 

@@ -104,7 +104,7 @@ def test_a_run_that_blows_up_does_not_end_the_others(data, tmp_path, capsys, mon
     real = variance.fit
 
     def fit(*args, estimator, **options):
-        if estimator.forward == "plain":
+        if not estimator.forward.needs_snapshot:
             options["optimizer"], options["lr"] = "sgd", 1e38
         return real(*args, estimator=estimator, **options)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from helpers import propagation_of
-from learning import adam, bits, drive, labelled, make_engine, small_model
+from learning import adam, bits, drive, labelled, make_engine, seeds_of, small_model
 from sgcn import Key, NodeSet, fit
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
+from sgcn.task import split_nodes
 from sgcn.training.events import StepEvent
 from sgcn.training.sinks import Memory
 
@@ -137,16 +139,18 @@ def test_the_anchored_rules_rest_between_snapshots():
     assert changed == {"weights", "schedule"}
 
 
+@pytest.mark.parametrize("preaggregate", [False, True])
 @pytest.mark.parametrize("snapshot_nodes", [None, 0.4])
 @pytest.mark.parametrize("sampler", ["neighbor", "ladies-keep", "saint-node", "cluster"])
 @pytest.mark.parametrize("forward", ["recursive", "vrgcn"])
-def test_running_norms_are_those_of_the_tables(forward, sampler, snapshot_nodes):
+def test_running_norms_are_those_of_the_tables(forward, sampler, snapshot_nodes, preaggregate):
     """Over two snapshots, so that rows of an older large batch lie about in the tables."""
     estimator = make_estimator(
         "sgcn++", forward=forward, layer_gradients=True, gap=40, restart="never",
         snapshot_nodes=snapshot_nodes,
     )  # fmt: skip
-    engine = make_engine(GRAPH, estimator, sampler, small_model("mean", 3))
+    model = small_model("mean", 3)
+    engine = make_engine(GRAPH, estimator, sampler, model, preaggregate=preaggregate)
     for step, _ in enumerate(drive(engine, 79)):
         if step % 13 in (0, 12):
             check_norms(engine)
@@ -167,6 +171,54 @@ def check_norms(engine: Engine) -> None:
                 valid = table.valid
             rows = rows if valid is None else rows[valid]
             assert table.norm == pytest.approx(float(rows.square().sum()), rel=1e-4)
+
+
+@pytest.mark.parametrize("preaggregate", [False, True])
+def test_the_norm_rule_sees_the_tables_grow(preaggregate):
+    """A restart comes at the step whose rows would make a table's norm alpha times as large."""
+    alpha = 1.05
+    estimator = make_estimator("sgcn+", gap=60, restart="norm", alpha=alpha)
+    engine = make_engine(GRAPH, estimator, "neighbor", preaggregate=preaggregate)
+    fired = None
+    moves = adam(engine.model, 0.05)
+    engine.apply(engine.snapshot(), moves)
+    start = [act_norm(engine, level) for level in range(engine.model.depth)]
+    for step in range(1, 60):
+        key = Key(5, 0, step)
+        outcome = engine.regular(engine.draw(seeds_of(engine, 12, step), key), key)
+        if outcome is None:
+            fired = step
+            break
+        engine.apply(outcome, moves)
+        now = [act_norm(engine, level) for level in range(engine.model.depth)]
+        growth = max(n / s for n, s in zip(now, start, strict=True)) ** 0.5
+        assert outcome.norm_growth == pytest.approx(growth, rel=1e-4)
+        assert growth < alpha
+    assert fired is not None
+
+
+def act_norm(engine: Engine, level: int) -> float:
+    """|H|^2 of a history: of training nodes in the last layer, of all nodes below."""
+    last = level == engine.model.depth - 1
+    ids = torch.from_numpy(engine.train) if last else torch.arange(len(engine.graph))
+    rows = engine.model.act(engine.histories[level].read(ids), level)
+    return float(rows.double().square().sum())
+
+
+@pytest.mark.parametrize("part", [1, 2, None])
+def test_what_is_scored_does_not_change_training(part):
+    """Not the snapshots that the norm rule calls, nor anything else."""
+    runs = []
+    everyone = np.arange(len(GRAPH), dtype=np.int32)
+    for scored in (None, everyone if part is None else split_nodes(GRAPH, part)):
+        estimator = make_estimator("sgcn++", gap=60, restart="norm", alpha=1.03)
+        engine = make_engine(GRAPH, estimator, "neighbor", scored=scored)
+        found = [(o.snapshot, o.norm_growth) for o in drive(engine, 40, lambda m: adam(m, 0.05))]
+        runs.append([snapshot for snapshot, _ in found])
+        growths = [growth for _, growth in found]
+        runs[-1] += [round(growth, 5) for growth in growths]
+    assert runs[0] == runs[1]
+    assert 1 < sum(runs[0][:40]) < 40
 
 
 @pytest.mark.parametrize("sampler", ["neighbor", "saint-node", "fastgcn"])

@@ -206,7 +206,7 @@ def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
     rows = [len(table.data) for table in engine.histories]
     some = len(train) + len(validation) if sampler == "neighbor" else len(GRAPH)
     assert rows == [len(GRAPH), some]
-    logits = predict(engine.model, GRAPH, engine.features)
+    logits = predict(engine.model, GRAPH, engine.operands.features)
     torch.testing.assert_close(outcome.scored, logits[torch.from_numpy(validation)])
     table = engine.histories[-1]
     needed = engine.operands.needed_rows
@@ -447,7 +447,8 @@ def test_bad_input(options, words):
     ("options", "words"),
     [
         ({"gap": 0}, "gap is 0"),
-        ({"alpha": 0.9}, "alpha is 0.9"),
+        ({"restart": "norm", "alpha": 0.9}, "alpha is 0.9"),
+        ({"alpha": 1.2}, "no option 'alpha' .it belongs to restart = norm"),
         ({"snapshot_nodes": 0}, "snapshot_nodes is 0"),
         ({"snapshot_nodes": 1.5}, "snapshot_nodes is 1.5"),
         ({"forward": "recursiv"}, "forward is 'recursiv'"),
@@ -490,19 +491,22 @@ def big() -> Graph:
 @pytest.mark.parametrize("snapshot_nodes", [None, 0.5])
 def test_a_regular_step_copies_no_table(big, estimator, snapshot_nodes):
     """No tensor of N rows is made between snapshots, whatever the rule."""
-    made = early(estimator, layer_gradients=True, snapshot_nodes=snapshot_nodes, restart="never")
+    made = early(estimator, snapshot_nodes=snapshot_nodes, restart="never")
+    if made.gradient.needs_snapshot:
+        made = made.with_options(layer_gradients=True)
     engine = make_engine(big, made, replace(SMALL["neighbor"], sizes=1))
     list(drive(engine, 2, size=4))
     tables = engine.histories + engine.past.histories
     assert bool(tables) == made.takes_snapshots or estimator == "first"
     key = Key(9)
     batch = engine.draw(engine.train[:4] if engine.pool is None else engine.pool[:4], key)
-    held = [engine.features.dense, engine.task.labels, *(table.data for table in tables)]
+    operands = engine.operands
+    held = [operands.features.table, operands.task.labels, *(table.data for table in tables)]
     held += [table.valid for table in tables if table.valid is not None]
     with Largest(*held) as largest:
-        engine.regular(batch, key)
-        engine.remember()
-        engine.commit()
+        outcome = engine.regular(batch, key)
+        engine.remember(outcome)
+        engine.commit(outcome)
     assert 0 < largest.rows < BIG / 2  # the widest are the neighbours that `vrgcn` reads
 
 

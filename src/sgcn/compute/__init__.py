@@ -1,1 +1,1 @@
-"""Where sums are made: operators, buffers and the exact pass; the only room that knows kernels."""
+"""Where sums are made: operators, buffers, the exact pass; no other room knows of devices."""

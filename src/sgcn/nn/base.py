@@ -56,15 +56,15 @@ class MessagePassing(Layer):
 
     def __init__(self, conv: nn.Module) -> None:
         super().__init__()
-        for name in ("add_self_loops", "normalize"):
-            # SAGEConv calls `normalize` what it does with its output, which is its own affair.
-            if getattr(conv, name, False) is True and "edge_weight" in _parameters(conv):
+        self.conv = conv
+        self.takes_weights = "edge_weight" in inspect.signature(conv.forward).parameters
+        # SAGEConv, which takes no weights, calls `normalize` what it does with its output.
+        for name in ("normalize", "add_self_loops") if self.takes_weights else ("add_self_loops",):
+            if getattr(conv, name, False) is True:
                 raise SgcnError(
                     f"{type(conv).__name__} has {name}=True, but the blocks have self-loops and "
                     f"normalised weights: make it with {name}=False"
                 )
-        self.conv = conv
-        self.takes_weights = "edge_weight" in _parameters(conv)
 
     def forward(self, block: Operator, h: Tensor) -> Tensor:
         # The edges of a square matrix over the sources: what every convolution can take.
@@ -74,10 +74,6 @@ class MessagePassing(Layer):
         edges = torch.stack([indices.long(), rows.long().repeat_interleave(indptr.diff())])
         z: Tensor = self.conv(h, edges, weights) if self.takes_weights else self.conv(h, edges)
         return z if own is None else z.index_select(0, own)
-
-
-def _parameters(module: nn.Module) -> list[str]:
-    return list(inspect.signature(module.forward).parameters)
 
 
 def as_layer(module: nn.Module) -> Layer:

@@ -121,10 +121,10 @@ class Attention(Layer):
         source = (turned * self.left).sum(-1)
         score = source.index_select(0, indices) + own.index_select(0, rows)
         score = nn.functional.leaky_relu(score, 0.2)
-        top = torch.full((n_dst, self.heads), -torch.inf)
+        peak = torch.full((n_dst, self.heads), -torch.inf)
         spread = rows[:, None].expand_as(score)
-        top = top.scatter_reduce(0, spread, score.detach(), "amax").index_select(0, rows)
-        share = torch.exp(score - top) * weights[:, None]
+        peak = peak.scatter_reduce(0, spread, score.detach(), "amax").index_select(0, rows)
+        share = torch.exp(score - peak) * weights[:, None]
         total = torch.zeros(n_dst, self.heads).index_add(0, rows, share)
         share = share / total.index_select(0, rows).clamp_min(1e-12)
         mixed = turned.index_select(0, indices) * share[:, :, None]

@@ -286,7 +286,7 @@ def exact_block(graph: Graph, rows: Int32) -> Block:
 
 def induced_block(graph: Graph, nodes: Int32) -> Block:
     """P[nodes, nodes]."""
-    indptr, indices, weights, places = kernels.restricted_block(
+    indptr, indices, weights, own_index = kernels.restricted_block(
         graph.propagation,
         nodes,
         nodes,
@@ -294,7 +294,7 @@ def induced_block(graph: Graph, nodes: Int32) -> Block:
         scratch.member(graph),
         scratch.position(graph),
     )
-    return Block(indptr, indices, weights, nodes, nodes, places)
+    return Block(indptr, indices, weights, nodes, nodes, own_index)
 
 
 @dataclass(frozen=True)

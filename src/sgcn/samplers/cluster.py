@@ -69,7 +69,7 @@ class Cluster(Sampler):
         partition = partition_of(graph, self.parts)
         parts = partition.parts
         taken = min(self.parts_per_batch, parts)
-        indptr, indices, weights, nodes, places, loss_weights = kernels.part_batch(
+        indptr, indices, weights, nodes, own_index, loss_weights = kernels.part_batch(
             graph.propagation,
             partition.part,
             partition.order,
@@ -84,7 +84,7 @@ class Cluster(Sampler):
             seeds.mask,
             parts / (taken * max(seeds.size, 1)),
         )
-        block = Block(indptr, indices, weights, nodes, nodes, places)
+        block = Block(indptr, indices, weights, nodes, nodes, own_index)
         return Batch((block,) * depth, loss_weights)
 
 

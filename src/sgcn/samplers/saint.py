@@ -66,7 +66,7 @@ class Saint(Sampler):
 
     def _nodes(self, graph: Graph, seeds: NodeSet, stream: np.uint64, depth: int) -> Batch:
         law = ColumnLaw.of(graph)
-        indptr, indices, weights, nodes, places, loss_weights = node_batch(
+        indptr, indices, weights, nodes, own_index, loss_weights = node_batch(
             graph.propagation,
             law.law,
             law.threshold,
@@ -79,7 +79,7 @@ class Saint(Sampler):
             seeds.mask,
             max(seeds.size, 1),
         )
-        block = Block(indptr, indices, weights, nodes, nodes, places)
+        block = Block(indptr, indices, weights, nodes, nodes, own_index)
         return Batch((block,) * depth, loss_weights)
 
     def _edges(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
