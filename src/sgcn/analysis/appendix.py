@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,30 +92,16 @@ class Report:
     norms: Norms
     constants: Constants
     distances: Distances
-    lines: list[Line]
     deltas: dict[str, float]
-    theorems: list[Theorem]
+    lines: list[Line]
     steps: int
-    large_batch: int
-    train_nodes: int
-    wanted_error: float
-    found_error: float  # root of the mean square, over snapshots of that size
+    theorems: list[Theorem]
+    #: The ``error`` asked for, the ``nodes`` B' for it, and the ``measured_error`` of such
+    #: snapshots, root of the mean square.
+    large_batch: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "norms": vars(self.norms),
-            "constants": vars(self.constants),
-            "distances": vars(self.distances),
-            "deltas": self.deltas,
-            "lines": [line.as_dict() for line in self.lines],
-            "steps": self.steps,
-            "theorems": [vars(theorem) for theorem in self.theorems],
-            "large_batch": {
-                "error": self.wanted_error,
-                "nodes": self.large_batch,
-                "measured_error": self.found_error if math.isfinite(self.found_error) else None,
-            },
-        }
+        return asdict(self) | {"lines": [line.as_dict() for line in self.lines]}
 
 
 @dataclass(frozen=True)
@@ -209,6 +195,18 @@ class _Setting:
         gs, ds = network.backward(matrices, self.x, zs, d)
         return _Exact(loss, zs, gs, ds)
 
+    def smoothness(self) -> float:
+        """L_F as it is: how fast the exact gradient turns, in the steepest direction found."""
+        weights = self.network.weights
+
+        def gradient(flat: Tensor) -> Tensor:
+            there = copy.copy(self.network)
+            parts = torch.split(flat, [w.numel() for w in weights])
+            there.weights = [part.view_as(w) for part, w in zip(parts, weights, strict=True)]
+            return _flat(self.gradients(there).gs)
+
+        return steepest(gradient, _flat(weights), min(float(w.norm()) for w in weights))
+
     def draw(self, key: Key) -> Batch:
         """A batch as training draws it."""
         size = self.options.batch_size
@@ -268,7 +266,7 @@ class _Draws:
         nodes = torch.from_numpy(batch.nodes).long()
         _, d = network.loss_gradient(hs[-1], nodes, torch.arange(len(nodes)), w)
         gs, ds = network.backward(matrices, x, zs, d)
-        self.errors[draw] = _flat(gs) - _flat(setting.exact.gs)
+        self.errors[draw] = (_flat(gs) - _flat(setting.exact.gs)).numpy()
         self.h_norm = max(self.h_norm, *(float(h.norm()) for h in hs))
         self.d_norm = max(self.d_norm, *(float(d.norm()) for d in ds))
         if draw == 0:
@@ -325,33 +323,12 @@ class _Draws:
         first, second = network.loss_constants()
         C_sigma, L_sigma = bounds.SMOOTH[network.model.activation]
         return Norms(
-            network.depth,
-            C_sigma,
-            L_sigma,
-            first * self.loss_factor,
-            second * self.loss_factor,
-            max(self.matrix_norm, *means),
-            network.weight_norm,
-            self.setting.x_norm,
-        )
+            network.depth, C_sigma, L_sigma, first * self.loss_factor, second * self.loss_factor,
+            max(self.matrix_norm, *means), network.weight_norm, self.setting.x_norm,
+        )  # fmt: skip
 
     def split(self) -> Split:
         return Split.of(self.errors @ self.errors.T, 1.0)
-
-    def smoothness(self) -> float:
-        """L_F as it is: how fast the exact gradient turns, in the steepest direction found."""
-        setting, network = self.setting, self.setting.network
-        shapes = [w.shape for w in network.weights]
-        sizes = [w.numel() for w in network.weights]
-
-        def gradient(flat: Tensor) -> Tensor:
-            there = copy.copy(network)
-            parts = torch.split(flat, sizes)
-            there.weights = [part.view(s) for part, s in zip(parts, shapes, strict=True)]
-            return _tensor(setting.gradients(there).gs)
-
-        smallest = min(float(w.norm()) for w in network.weights)
-        return steepest(gradient, _tensor(network.weights), smallest)
 
 
 def _unbiased(graph: Graph, sampler: Sampler, depth: int) -> bool:
@@ -457,48 +434,34 @@ def _report(setting: _Setting, found: _Draws, walks: dict[str, _Walk], n: Norms)
             "or a smaller graph"
         )
     bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
-    split, walk, second = found.split(), walks["sgcn+"], walks["sgcn++"]
     far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
+    split, plain, doubly = found.split(), walks["sgcn+"], walks["sgcn++"]
+    both = bounds.bias_bound(noise, of_mean)
+    first = options.rate * options.rate * plus
+    second = doubly.longest_step * doubly.longest_step * plus_plus
+    quotients = found.lipschitz
     lines = [
         Line("B_H", "largest |H|", c.B_H, found.h_norm),
         Line("B_D", "largest |D|", c.B_D, found.d_norm),
-        *(
-            Line(name, what, getattr(c, name), found.lipschitz[name])
-            for name, what in (
-                ("C_H", "layer by H"),
-                ("C_W", "layer by W"),
-                ("L_H", "D by D, H, W"),
-                ("L_W", "G by D, H, W"),
-            )
-        ),
-        Line("L_F", "gradient by weights", c.L_F, found.smoothness()),
-        Line("Delta_n", "SGCN: variance", noise, *_pair(split.variance)),
+        Line("C_H", "layer by H", c.C_H, quotients["C_H"]),
+        Line("C_W", "layer by W", c.C_W, quotients["C_W"]),
+        Line("L_H", "D by D, H, W", c.L_H, quotients["L_H"]),
+        Line("L_W", "G by D, H, W", c.L_W, quotients["L_W"]),
+        Line("L_F", "gradient by weights", c.L_F, setting.smoothness()),
+        Line("Delta_n", "SGCN: variance", noise, *split.variance),
         Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
-        Line(
-            "2 (Delta_n + Delta_b)",
-            "SGCN: squared bias",
-            bounds.bias_bound(noise, of_mean),
-            *_pair(split.bias2),
-        ),
-        Line(
-            "eta^2 Delta_b+'",
-            "SGCN+: |G^ - G|^2",
-            options.rate * options.rate * plus,
-            walk.error.value,
-        ),
-        Line(
-            "eta^2 Delta++' |G~|^2",
-            "SGCN++: E|G~ - G|^2",
-            second.longest_step * second.longest_step * plus_plus,
-            *_pair(second.error),
-        ),
+        Line("2 (Delta_n + Delta_b)", "SGCN: squared bias", both, *split.bias2),
+        Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", first, plain.error.value),
+        Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", second, *doubly.error),
     ]
     size = suggest_large_batch(setting.model, setting.graph, options.error, seed=setting.seed)
-    return Report(
-        n, c, s, lines, deltas,
-        bounds.theorems(c, options.steps, setting.exact.loss, noise, of_mean, plus, plus_plus),
-        options.steps, size, len(setting.train), options.error, _snapshot_error(setting, size),
-    )  # fmt: skip
+    theorems = bounds.theorems(
+        c, options.steps, setting.exact.loss, noise, of_mean, plus, plus_plus
+    )
+    large_batch = {
+        "error": options.error, "nodes": size, "measured_error": _snapshot_error(setting, size),
+    }  # fmt: skip
+    return Report(n, c, s, deltas, lines, options.steps, theorems, large_batch)
 
 
 def _snapshot_error(setting: _Setting, size: int) -> float:
@@ -513,17 +476,8 @@ def _snapshot_error(setting: _Setting, size: int) -> float:
     return math.sqrt(max(found.total.mse.value, 0.0))
 
 
-def _pair(mean: Mean) -> tuple[float, float]:
-    return mean.value, mean.error
-
-
-def _tensor(parts: Sequence[Tensor]) -> Tensor:
+def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([part.flatten() for part in parts])
-
-
-def _flat(parts: Sequence[Tensor]) -> Float64:
-    flat: Float64 = _tensor(parts).detach().numpy()
-    return flat
 
 
 def _apart(a: Sequence[Tensor], b: Sequence[Tensor]) -> float:

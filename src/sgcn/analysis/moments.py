@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,7 @@ import numpy.typing as npt
 Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(NamedTuple):
     """A mean and its standard error; NaN where there is none."""
 
     value: float
