@@ -76,13 +76,7 @@ class Line:
         return f"says nothing: 10^{math.log10(times):.0f} times what was measured"
 
     def as_dict(self) -> dict[str, Any]:
-        numbers = {"bound": self.bound, "measured": self.measured, "error": self.error}
-        return {
-            "name": self.name,
-            "what": self.what,
-            **{key: value if math.isfinite(value) else None for key, value in numbers.items()},
-            "sentence": self.sentence,
-        }
+        return asdict(self) | {"sentence": self.sentence}
 
 
 @dataclass(frozen=True)
@@ -136,11 +130,10 @@ def measure(model: Model, graph: Graph, sampler: Sampler, options: BoundOptions)
     found = _Draws(setting, options.draws)
     for draw in tqdm(range(options.draws), desc=sampler.name, leave=False, disable=None):
         found.add(draw)
-    walks = {name: _walk(setting, name) for name in ("sgcn+", "sgcn++")}
+    plus, doubly = _walk(setting, "sgcn+"), _walk(setting, "sgcn++")
     norms = found.norms()
-    largest = max(walk.weight_norm for walk in walks.values())
-    norms = replace(norms, B_W=max(norms.B_W, largest))
-    return _report(setting, found, walks, norms)
+    norms = replace(norms, B_W=max(norms.B_W, plus.weight_norm, doubly.weight_norm))
+    return _report(setting, found, plus, doubly, norms)
 
 
 def check_room(model: Model, graph: Graph, draws: int) -> None:
@@ -327,9 +320,6 @@ class _Draws:
             max(self.matrix_norm, *means), network.weight_norm, self.setting.x_norm,
         )  # fmt: skip
 
-    def split(self) -> Split:
-        return Split.of(self.errors @ self.errors.T, 1.0)
-
 
 def _unbiased(graph: Graph, sampler: Sampler, depth: int) -> bool:
     """Whether E[M | row kept] = P is known: by its formula, or by its weighting."""
@@ -419,15 +409,15 @@ def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: _Exact) 
 # -- all together -------------------------------------------------------------------------------
 
 
-def _report(setting: _Setting, found: _Draws, walks: dict[str, _Walk], n: Norms) -> Report:
+def _report(
+    setting: _Setting, found: _Draws, first: _Walk, second: _Walk, n: Norms
+) -> Report:
     c, means, options = Constants.of(n), found.means(), setting.options
     s = found.distances(means)
     noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
     plus = bounds.delta_plus(n, s, options.gap, options.alpha)
     plus_plus = bounds.delta_plus_plus(n, s, options.gap, options.alpha, options.beta)
-    deltas = {
-        "Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus,
-    }  # fmt: skip
+    deltas = {"Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus}
     if not all(math.isfinite(value) for value in [*vars(c).values(), *deltas.values()]):
         raise BeyondNumbersError(
             f"the bounds of {n.depth} layers are beyond 1e308, expected numbers: take fewer layers "
@@ -435,11 +425,10 @@ def _report(setting: _Setting, found: _Draws, walks: dict[str, _Walk], n: Norms)
         )
     bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
     far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
-    split, plain, doubly = found.split(), walks["sgcn+"], walks["sgcn++"]
+    split, quotients = Split.of(found.errors @ found.errors.T, 1.0), found.lipschitz
     both = bounds.bias_bound(noise, of_mean)
-    first = options.rate * options.rate * plus
-    second = doubly.longest_step * doubly.longest_step * plus_plus
-    quotients = found.lipschitz
+    of_plus = options.rate * options.rate * plus
+    of_plus_plus = second.longest_step * second.longest_step * plus_plus
     lines = [
         Line("B_H", "largest |H|", c.B_H, found.h_norm),
         Line("B_D", "largest |D|", c.B_D, found.d_norm),
@@ -451,8 +440,8 @@ def _report(setting: _Setting, found: _Draws, walks: dict[str, _Walk], n: Norms)
         Line("Delta_n", "SGCN: variance", noise, *split.variance),
         Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
         Line("2 (Delta_n + Delta_b)", "SGCN: squared bias", both, *split.bias2),
-        Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", first, plain.error.value),
-        Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", second, *doubly.error),
+        Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", of_plus, first.error.value),
+        Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
     ]
     size = suggest_large_batch(setting.model, setting.graph, options.error, seed=setting.seed)
     theorems = bounds.theorems(
