@@ -14,6 +14,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.patches import Rectangle
 
 HOME = Path(__file__).parents[1]
 BLUE, GREY, PALE, ORANGE = "#0072B2", "#555555", "#EAF2F8", "#D55E00"
@@ -69,7 +70,7 @@ def layers() -> list[list[str]]:
 
 
 def box(axes: Any, x: float, y: float, width: float, text: str, note: str, *, edge: str) -> None:
-    patch = plt.Rectangle((x, y), width, 0.72, facecolor=PALE, edgecolor=edge, linewidth=1.1)
+    patch = Rectangle((x, y), width, 0.72, facecolor=PALE, edgecolor=edge, linewidth=1.1)
     axes.add_patch(patch)
     middle = x + width / 2
     axes.text(middle, y + 0.43, text, ha="center", va="center", fontsize=8.5, color="black")

@@ -6,7 +6,7 @@ batch is the same whichever thread draws it, in whatever order, on any machine.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, unique
 from typing import NamedTuple
 
 import numpy as np
@@ -17,23 +17,23 @@ _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
+@unique
 class Stream(IntEnum):
     """What randomness is for. Two purposes never share a number: each has 2^32 of its own."""
 
     LAYER = 0  # the blocks of a sample, by layer from 1; a subgraph is layer 0
     SHUFFLE = 1 << 32  # the order of an epoch's seeds, by round
-    DROPOUT = 1 << 33  # masks, by layer
-    SYNTHETIC = 1 << 33  # parts of a synthetic graph
-    SPLIT = (1 << 33) + 64  # random splits
-    POOL = 1 << 34  # nodes of a large-batch snapshot
-    BUILT_SPLIT = 1 << 34  # splits of the graphs in the box
-    BENCHMARK = 1 << 34  # seeds of the sampling benchmark
-    PROBE = 1 << 35  # draws of a gradient probe
-    PROBE_SEEDS = 1 << 36
-    BOUND_SEEDS = 1 << 36  # draws behind the bounds of the appendix
-    BOUND_DRAWS = 1 << 37
-    BOUND_WALK = 1 << 38
-    PRESAMPLING = 1 << 40  # what GraphSAINT counts before training
+    SYNTHETIC = 2 << 32  # parts of a synthetic graph
+    DROPOUT = 3 << 32  # masks, by layer
+    BUILT_SPLIT = 4 << 32  # splits of the graphs in the box
+    POOL = 5 << 32  # nodes of a large-batch snapshot
+    SPLIT = 6 << 32  # random splits
+    BENCHMARK = 7 << 32  # seeds of the sampling benchmark
+    PROBE = 8 << 32  # draws of a gradient probe
+    PROBE_SEEDS = 16 << 32
+    BOUND_DRAWS = 32 << 32  # draws behind the bounds of the appendix
+    BOUND_WALK = 64 << 32
+    PRESAMPLING = 256 << 32  # what GraphSAINT counts before training
 
 
 def _mix(z: int) -> int:

@@ -13,7 +13,7 @@ from learning import labelled, small_model
 from sgcn import Graph, SgcnError, fit
 from sgcn.compute.exact import predict
 from sgcn.data.features import write_features
-from sgcn.rows import store_of
+from sgcn.rows import LazyRows, store_of
 
 
 @pytest.fixture(autouse=True)
@@ -140,10 +140,10 @@ def test_what_is_refused(change, options, message, tmp_path):
 def test_rows_of_a_half_table():
     x = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float16)
     features = store_of(x)
-    assert features.dense is None
-    assert features.half.data_ptr() == x.ctypes.data  # not a copy
-    ids = np.array([3, 0, 3, 19, 7, 8, 9], np.int32)
-    rows = features.rows(ids)
+    assert features.dtype == torch.float16
+    assert features.table.data_ptr() == x.ctypes.data  # not a copy
+    ids = torch.tensor([3, 0, 3, 19, 7, 8, 9], dtype=torch.int32)
+    rows = LazyRows(features, ids)
     assert rows.dense().dtype == torch.float32
     assert np.array_equal(rows.dense(), x[ids].astype(np.float32))
     weight = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
@@ -153,7 +153,7 @@ def test_rows_of_a_half_table():
     (rows.dense() @ weight).backward(upstream)
     torch.testing.assert_close(got, weight.grad)
     torch.testing.assert_close(rows @ weight, rows.dense() @ weight)
-    none = features.rows(np.zeros(0, np.int32)) @ weight
+    none = LazyRows(features, torch.zeros(0, dtype=torch.int32)) @ weight
     assert none.shape == (0, 4)
 
 
