@@ -27,7 +27,7 @@ from benchmarks.engines import descend, make_engine, regular
 from benchmarks.options import add_integers, add_out, add_texts, check_positive, target
 from benchmarks.process import answer, call, forget_peak, peak_mb
 from benchmarks.report import finish, progress, save_figure
-from sgcn.analysis.picture import FORMATS
+from sgcn.analysis.variance import FORMATS
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.errors import SgcnError
 from sgcn.estimators import ESTIMATORS, make_estimator

@@ -99,10 +99,11 @@ def choice(registry: Mapping[str, type[Options]], default: str, help: str) -> An
     of the chosen kind stand beside it: ``restart = "norm"``, ``alpha = 1.2``.
     """
 
-    def test(value: Any) -> bool:
-        return isinstance(value, tuple(registry.values()))
+    def names() -> Collection[str]:
+        return tuple(registry)
 
-    rule = Rule(one_of(*registry).words, test, lambda: tuple(registry))
+    named = name_in(names)
+    rule = Rule(named.said, lambda v: isinstance(v, tuple(registry.values())), names)
     metadata = {"rule": rule, "help": help, "registry": registry}
     return dataclasses.field(default=default, metadata=metadata)
 

@@ -16,8 +16,7 @@ from sgcn.cli import main
 from sgcn.errors import TrainingDiverged
 from sgcn.experiments import EXPERIMENTS, core, execute
 from sgcn.experiments import data as datasets
-from sgcn.experiments.core import PLANS, Plan
-from sgcn.experiments.settings import case
+from sgcn.experiments.core import PLANS, Plan, case
 from sgcn.training import loop as training
 
 TINY = "synthetic:nodes=240,degree=6,features=6,classes=3,communities=3"
@@ -49,7 +48,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are half of the time, and `everything` has them."""
     monkeypatch.setattr("sgcn.runs.curves.draw", lambda runs: None)
-    monkeypatch.setattr("sgcn.experiments.output._figure", lambda *what: None)
+    monkeypatch.setattr("sgcn.experiments.figures.write", lambda *what: None)
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from learning import labelled, small_model
 from sgcn import SgcnError, Training, fit, make_estimator, make_sampler, nn
 from sgcn.commands import train
 from sgcn.estimators import ESTIMATORS
-from sgcn.options import Options, integer, option
+from sgcn.options import integer, option
 from sgcn.runs.config import Config, assign, make_config, toml_value
+from sgcn.runs.directory import prepare
 from sgcn.samplers import SAMPLERS
 from sgcn.training import options as declared
 from sgcn.training.options import (
@@ -67,7 +68,7 @@ def test_an_option_is_everywhere(section, key):
 def test_every_field_is_an_option_of_its_section(kind):
     """What is declared is what the tests above iterate over."""
     table = CONFIG.training.tables()[kind.title()]
-    assert [field.name for field in fields(kind) if field.name != "own"] == list(table)
+    assert [field.name for field in fields(kind)] == list(table)
 
 
 def test_a_new_field_needs_no_other_line(monkeypatch):
@@ -183,25 +184,41 @@ def test_what_fit_refuses(options, words):
         fit(small_model(), labelled(), **options)
 
 
-def test_options_of_a_layer_stand_beside_those_of_the_model(monkeypatch):
-    @dataclass(frozen=True)
-    class Heads(Options):
-        heads: int = option(1, integer(), "parallel heads")
-
-    class Many:
-        options = Heads
-
-    monkeypatch.setitem(nn.LAYERS, "many", Many)
-    made = ModelOptions.of({"layer": "many", "heads": 4, "layers": 3})
-    assert made.own == Heads(4)
-    assert made.values()["heads"] == 4
+def test_options_of_a_layer_stand_beside_those_of_the_model():
+    made = ModelOptions.of({"layer": "attention", "heads": 2, "layers": 3})
+    assert made.layer == nn.LAYERS["attention"](heads=2)
+    assert made.values()["heads"] == 2
     assert ModelOptions.of(made.values()) == made
-    assert ModelOptions.of({"layer": "many"}).values()["heads"] == 1
+    assert ModelOptions(layer="attention").values()["heads"] == 4
     assert "heads" not in ModelOptions().values()
     assert any(row[0] == "heads" for row in ModelOptions.listed())
     assert "`heads`" in tool().tables()
-    with pytest.raises(SgcnError, match=r"no option 'heads' \(it belongs to layer = many\)"):
+    with pytest.raises(SgcnError, match=r"no option 'heads' \(it belongs to layer = attention\)"):
         ModelOptions.of({"layer": "mean", "heads": 4})
     with pytest.raises(SgcnError, match="heads is 0"):
-        ModelOptions.of({"layer": "many", "heads": 0})
-    assert replace(made, layers=2).values()["heads"] == 4
+        ModelOptions.of({"layer": "attention", "heads": 0})
+    assert replace(made, layers=2).values()["heads"] == 2
+
+
+def test_a_new_layer_brings_its_options(monkeypatch):
+    @dataclass(frozen=True)
+    class Many(nn.LayerKind):
+        paths: int = option(1, integer(), "parallel paths")
+
+    monkeypatch.setitem(nn.LAYERS, "many", Many)
+    assert ModelOptions.of({"layer": "many", "paths": 4}).layer == Many(4)
+    assert "`paths`" in tool().tables()
+
+
+def test_heads_come_from_the_file_and_from_the_command_line(tmp_path):
+    data, file = tmp_path / "graph", tmp_path / "heads.toml"
+    labelled().save(data)
+    file.write_text('[model]\nlayer = "attention"\nheads = 2\nwidths = 8\n')
+    parser = argparse.ArgumentParser()
+    train.arguments(parser)
+    for more, heads in (([], 2), (["--set", "model.heads=8"], 8)):
+        args = parser.parse_args([str(data), "--config", str(file), *more])
+        config, _, model = prepare(make_config(train.values_of(args)))
+        assert [layer.heads for layer in model.layers] == [heads, heads]
+        assert f"heads = {heads}\n" in config.to_toml()
+        assert make_config(tomllib.loads(config.to_toml())) == config

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,7 @@ class Line:
         return f"says nothing: 10^{math.log10(times):.0f} times what was measured"
 
     def as_dict(self) -> dict[str, Any]:
-        numbers = {"bound": self.bound, "measured": self.measured, "error": self.error}
-        return {
-            "name": self.name,
-            "what": self.what,
-            **{key: value if math.isfinite(value) else None for key, value in numbers.items()},
-            "sentence": self.sentence,
-        }
+        return asdict(self) | {"sentence": self.sentence}
 
 
 @dataclass(frozen=True)
@@ -92,30 +86,16 @@ class Report:
     norms: Norms
     constants: Constants
     distances: Distances
-    lines: list[Line]
     deltas: dict[str, float]
-    theorems: list[Theorem]
+    lines: list[Line]
     steps: int
-    large_batch: int
-    train_nodes: int
-    wanted_error: float
-    found_error: float  # root of the mean square, over snapshots of that size
+    theorems: list[Theorem]
+    #: The ``error`` asked for, the ``nodes`` B' for it, and the ``measured_error`` of such
+    #: snapshots, root of the mean square.
+    large_batch: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "norms": vars(self.norms),
-            "constants": vars(self.constants),
-            "distances": vars(self.distances),
-            "deltas": self.deltas,
-            "lines": [line.as_dict() for line in self.lines],
-            "steps": self.steps,
-            "theorems": [vars(theorem) for theorem in self.theorems],
-            "large_batch": {
-                "error": self.wanted_error,
-                "nodes": self.large_batch,
-                "measured_error": self.found_error if math.isfinite(self.found_error) else None,
-            },
-        }
+        return asdict(self) | {"lines": [line.as_dict() for line in self.lines]}
 
 
 @dataclass(frozen=True)
@@ -150,11 +130,10 @@ def measure(model: Model, graph: Graph, sampler: Sampler, options: BoundOptions)
     found = _Draws(setting, options.draws)
     for draw in tqdm(range(options.draws), desc=sampler.name, leave=False, disable=None):
         found.add(draw)
-    walks = {name: _walk(setting, name) for name in ("sgcn+", "sgcn++")}
+    plus, doubly = _walk(setting, "sgcn+"), _walk(setting, "sgcn++")
     norms = found.norms()
-    largest = max(walk.weight_norm for walk in walks.values())
-    norms = replace(norms, B_W=max(norms.B_W, largest))
-    return _report(setting, found, walks, norms)
+    norms = replace(norms, B_W=max(norms.B_W, plus.weight_norm, doubly.weight_norm))
+    return _report(setting, found, plus, doubly, norms)
 
 
 def check_room(model: Model, graph: Graph, draws: int) -> None:
@@ -208,6 +187,18 @@ class _Setting:
         loss, d = network.loss_gradient(network.outputs(zs)[-1], train, train, mean)
         gs, ds = network.backward(matrices, self.x, zs, d)
         return _Exact(loss, zs, gs, ds)
+
+    def smoothness(self) -> float:
+        """L_F as it is: how fast the exact gradient turns, in the steepest direction found."""
+        weights = self.network.weights
+
+        def gradient(flat: Tensor) -> Tensor:
+            there = copy.copy(self.network)
+            parts = torch.split(flat, [w.numel() for w in weights])
+            there.weights = [part.view_as(w) for part, w in zip(parts, weights, strict=True)]
+            return _flat(self.gradients(there).gs)
+
+        return steepest(gradient, _flat(weights), min(float(w.norm()) for w in weights))
 
     def draw(self, key: Key) -> Batch:
         """A batch as training draws it."""
@@ -268,7 +259,7 @@ class _Draws:
         nodes = torch.from_numpy(batch.nodes).long()
         _, d = network.loss_gradient(hs[-1], nodes, torch.arange(len(nodes)), w)
         gs, ds = network.backward(matrices, x, zs, d)
-        self.errors[draw] = _flat(gs) - _flat(setting.exact.gs)
+        self.errors[draw] = (_flat(gs) - _flat(setting.exact.gs)).numpy()
         self.h_norm = max(self.h_norm, *(float(h.norm()) for h in hs))
         self.d_norm = max(self.d_norm, *(float(d.norm()) for d in ds))
         if draw == 0:
@@ -325,33 +316,9 @@ class _Draws:
         first, second = network.loss_constants()
         C_sigma, L_sigma = bounds.SMOOTH[network.model.activation]
         return Norms(
-            network.depth,
-            C_sigma,
-            L_sigma,
-            first * self.loss_factor,
-            second * self.loss_factor,
-            max(self.matrix_norm, *means),
-            network.weight_norm,
-            self.setting.x_norm,
-        )
-
-    def split(self) -> Split:
-        return Split.of(self.errors @ self.errors.T, 1.0)
-
-    def smoothness(self) -> float:
-        """L_F as it is: how fast the exact gradient turns, in the steepest direction found."""
-        setting, network = self.setting, self.setting.network
-        shapes = [w.shape for w in network.weights]
-        sizes = [w.numel() for w in network.weights]
-
-        def gradient(flat: Tensor) -> Tensor:
-            there = copy.copy(network)
-            parts = torch.split(flat, sizes)
-            there.weights = [part.view(s) for part, s in zip(parts, shapes, strict=True)]
-            return _tensor(setting.gradients(there).gs)
-
-        smallest = min(float(w.norm()) for w in network.weights)
-        return steepest(gradient, _tensor(network.weights), smallest)
+            network.depth, C_sigma, L_sigma, first * self.loss_factor, second * self.loss_factor,
+            max(self.matrix_norm, *means), network.weight_norm, self.setting.x_norm,
+        )  # fmt: skip
 
 
 def _unbiased(graph: Graph, sampler: Sampler, depth: int) -> bool:
@@ -442,63 +409,48 @@ def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: _Exact) 
 # -- all together -------------------------------------------------------------------------------
 
 
-def _report(setting: _Setting, found: _Draws, walks: dict[str, _Walk], n: Norms) -> Report:
+def _report(
+    setting: _Setting, found: _Draws, first: _Walk, second: _Walk, n: Norms
+) -> Report:
     c, means, options = Constants.of(n), found.means(), setting.options
     s = found.distances(means)
     noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
     plus = bounds.delta_plus(n, s, options.gap, options.alpha)
     plus_plus = bounds.delta_plus_plus(n, s, options.gap, options.alpha, options.beta)
-    deltas = {
-        "Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus,
-    }  # fmt: skip
+    deltas = {"Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus}
     if not all(math.isfinite(value) for value in [*vars(c).values(), *deltas.values()]):
         raise BeyondNumbersError(
             f"the bounds of {n.depth} layers are beyond 1e308, expected numbers: take fewer layers "
             "or a smaller graph"
         )
     bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
-    split, walk, second = found.split(), walks["sgcn+"], walks["sgcn++"]
     far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
+    split, quotients = Split.of(found.errors @ found.errors.T, 1.0), found.lipschitz
+    both = bounds.bias_bound(noise, of_mean)
+    of_plus = options.rate * options.rate * plus
+    of_plus_plus = second.longest_step * second.longest_step * plus_plus
     lines = [
         Line("B_H", "largest |H|", c.B_H, found.h_norm),
         Line("B_D", "largest |D|", c.B_D, found.d_norm),
-        *(
-            Line(name, what, getattr(c, name), found.lipschitz[name])
-            for name, what in (
-                ("C_H", "layer by H"),
-                ("C_W", "layer by W"),
-                ("L_H", "D by D, H, W"),
-                ("L_W", "G by D, H, W"),
-            )
-        ),
-        Line("L_F", "gradient by weights", c.L_F, found.smoothness()),
-        Line("Delta_n", "SGCN: variance", noise, *_pair(split.variance)),
+        Line("C_H", "layer by H", c.C_H, quotients["C_H"]),
+        Line("C_W", "layer by W", c.C_W, quotients["C_W"]),
+        Line("L_H", "D by D, H, W", c.L_H, quotients["L_H"]),
+        Line("L_W", "G by D, H, W", c.L_W, quotients["L_W"]),
+        Line("L_F", "gradient by weights", c.L_F, setting.smoothness()),
+        Line("Delta_n", "SGCN: variance", noise, *split.variance),
         Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
-        Line(
-            "2 (Delta_n + Delta_b)",
-            "SGCN: squared bias",
-            bounds.bias_bound(noise, of_mean),
-            *_pair(split.bias2),
-        ),
-        Line(
-            "eta^2 Delta_b+'",
-            "SGCN+: |G^ - G|^2",
-            options.rate * options.rate * plus,
-            walk.error.value,
-        ),
-        Line(
-            "eta^2 Delta++' |G~|^2",
-            "SGCN++: E|G~ - G|^2",
-            second.longest_step * second.longest_step * plus_plus,
-            *_pair(second.error),
-        ),
+        Line("2 (Delta_n + Delta_b)", "SGCN: squared bias", both, *split.bias2),
+        Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", of_plus, first.error.value),
+        Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
     ]
     size = suggest_large_batch(setting.model, setting.graph, options.error, seed=setting.seed)
-    return Report(
-        n, c, s, lines, deltas,
-        bounds.theorems(c, options.steps, setting.exact.loss, noise, of_mean, plus, plus_plus),
-        options.steps, size, len(setting.train), options.error, _snapshot_error(setting, size),
-    )  # fmt: skip
+    theorems = bounds.theorems(
+        c, options.steps, setting.exact.loss, noise, of_mean, plus, plus_plus
+    )
+    large_batch = {
+        "error": options.error, "nodes": size, "measured_error": _snapshot_error(setting, size),
+    }  # fmt: skip
+    return Report(n, c, s, deltas, lines, options.steps, theorems, large_batch)
 
 
 def _snapshot_error(setting: _Setting, size: int) -> float:
@@ -513,17 +465,8 @@ def _snapshot_error(setting: _Setting, size: int) -> float:
     return math.sqrt(max(found.total.mse.value, 0.0))
 
 
-def _pair(mean: Mean) -> tuple[float, float]:
-    return mean.value, mean.error
-
-
-def _tensor(parts: Sequence[Tensor]) -> Tensor:
+def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([part.flatten() for part in parts])
-
-
-def _flat(parts: Sequence[Tensor]) -> Float64:
-    flat: Float64 = _tensor(parts).detach().numpy()
-    return flat
 
 
 def _apart(a: Sequence[Tensor], b: Sequence[Tensor]) -> float:

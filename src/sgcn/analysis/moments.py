@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,7 @@ import numpy.typing as npt
 Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(NamedTuple):
     """A mean and its standard error; NaN where there is none."""
 
     value: float
@@ -29,14 +29,6 @@ class Mean:
         each = np.asarray(values, np.float64)
         error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
         return Mean(float(each.mean()), float(error))
-
-    @staticmethod
-    def over(parts: Sequence[Mean]) -> Mean:
-        """Of quantities that are known each with an error of its own."""
-        if not parts:
-            return Mean(math.nan, math.nan)
-        error = math.sqrt(sum(part.error**2 for part in parts)) / len(parts)
-        return Mean(sum(part.value for part in parts) / len(parts), error)
 
 
 @dataclass(frozen=True)
@@ -68,23 +60,31 @@ class Split:
             Mean(float(mse - bias2) * scale, jackknife(left_out - pairs) * scale),
         )
 
-    @staticmethod
-    def over(parts: Sequence[Split]) -> Split:
-        """The mean of several, known independently of each other."""
-        return Split(
-            Mean.over([part.mse for part in parts]),
-            Mean.over([part.bias2 for part in parts]),
-            Mean.over([part.variance for part in parts]),
+    def as_dict(self) -> dict[str, float | None]:
+        return numbers(
+            relative_mse=self.mse, relative_bias2=self.bias2, relative_variance=self.variance
         )
 
 
-def number(name: str, mean: Mean | None) -> dict[str, float | None]:
-    """A number and its error, for JSON; null where there is none."""
-    value, error = (math.nan, math.nan) if mean is None else (mean.value, mean.error)
-    return {
-        name: value if math.isfinite(value) else None,
-        f"{name}_error": error if math.isfinite(error) else None,
-    }
+def over(parts: Sequence[Any]) -> Any:
+    """The mean of several `Mean`, or of values made of such, known independently of each other."""
+    kind, n = type(parts[0]), len(parts)
+    if kind is Mean:
+        error = math.sqrt(sum(part.error**2 for part in parts)) / n
+        return Mean(sum(part.value for part in parts) / n, error)
+    if not is_dataclass(kind):
+        return parts[0]  # the layer that they all are of
+    return kind(*(over([getattr(part, f.name) for part in parts]) for f in fields(kind)))
+
+
+def numbers(**means: Mean | None) -> dict[str, float | None]:
+    """Numbers and their errors, for JSON; null where there is none."""
+    found: dict[str, float | None] = {}
+    for name, mean in means.items():
+        value, error = (math.nan, math.nan) if mean is None else (mean.value, mean.error)
+        found[name] = value if math.isfinite(value) else None
+        found[f"{name}_error"] = error if math.isfinite(error) else None
+    return found
 
 
 def jackknife(left_out: Sequence[float] | Float64) -> float:

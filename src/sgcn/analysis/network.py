@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -173,59 +173,36 @@ class Network:
         hs = [x, *self.outputs(zs)]
         levels = tqdm(matrices, desc="constants", unit="layer", leave=False, disable=None)
         for level, matrix in enumerate(levels):
-            quotients = self._by_weights(level, matrix, hs[level], ds[level + 1])
-            if level > 0 or self.depth == 1:
-                quotients += self._by_inputs(level, matrix, _dense(hs[level]), ds[level + 1])
-            for name, quotient in quotients:
+            for name, quotient in self._quotients(level, matrix, hs[level], ds[level + 1]):
                 found[name] = max(found[name], quotient)
         return found
 
-    def _by_weights(
+    def _quotients(
         self, level: int, matrix: Matrix, h: Input, d: Tensor
-    ) -> list[tuple[str, float]]:
-        """What is asked of every layer: how its output and G depend on W and D."""
-        w, backwards = self.weights[level], h.T
-
-        def output(w: Tensor) -> Tensor:
-            return self.act(self.layer(level, matrix, h, w), level)
-
-        def by_w(d: Tensor, w: Tensor) -> Tensor:
-            z = self.layer(level, matrix, h, w)
-            return _product(backwards, self.spread(level, matrix, d, z))
-
-        return [
-            ("C_W", steepest(output, w)),
-            ("L_W", steepest(lambda v: by_w(v, w), d)),
-            ("L_W", steepest(lambda v: by_w(d, v), w)),
-        ]
-
-    def _by_inputs(
-        self, level: int, matrix: Matrix, h: Tensor, d: Tensor
-    ) -> list[tuple[str, float]]:
-        """What is asked of layers above others: features stay, and nobody uses their D."""
+    ) -> Iterator[tuple[str, float]]:
+        """How fast a layer's output, D and G change with each of D, H and W."""
         w = self.weights[level]
 
-        def output(h: Tensor) -> Tensor:
-            return self.act(self.layer(level, matrix, h), level)
+        def output(h: Input, w: Tensor) -> Tensor:
+            return self.act(self.layer(level, matrix, h, w), level)
 
-        def by_h(d: Tensor, h: Tensor, w: Tensor) -> Tensor:
-            z = self.layer(level, matrix, h, w)
-            return self.spread(level, matrix, d, z) @ w.T
+        def by_h(d: Tensor, h: Input, w: Tensor) -> Tensor:
+            return self.spread(level, matrix, d, self.layer(level, matrix, h, w)) @ w.T
 
-        def by_w(h: Tensor) -> Tensor:
-            return h.T @ self.spread(level, matrix, d, self.layer(level, matrix, h))
+        def by_w(d: Tensor, h: Input, w: Tensor) -> Tensor:
+            return _product(h.T, self.spread(level, matrix, d, self.layer(level, matrix, h, w)))
 
-        return [
-            ("C_H", steepest(output, h)),
-            ("L_H", steepest(lambda v: by_h(v, h, w), d)),
-            ("L_H", steepest(lambda v: by_h(d, v, w), h)),
-            ("L_H", steepest(lambda v: by_h(d, h, v), w)),
-            ("L_W", steepest(by_w, h)),
-        ]
-
-
-def _dense(h: Input) -> Tensor:
-    return h if isinstance(h, Tensor) else torch.from_numpy(h.toarray())
+        yield "C_W", steepest(lambda v: output(h, v), w)
+        yield "L_W", steepest(lambda v: by_w(v, h, w), d)
+        yield "L_W", steepest(lambda v: by_w(d, h, v), w)
+        if level == 0 and self.depth > 1:
+            return  # features stay, and nobody uses their D
+        h = h if isinstance(h, Tensor) else torch.from_numpy(h.toarray())
+        yield "C_H", steepest(lambda v: output(v, w), h)
+        yield "L_H", steepest(lambda v: by_h(v, h, w), d)
+        yield "L_H", steepest(lambda v: by_h(d, v, w), h)
+        yield "L_H", steepest(lambda v: by_h(d, h, v), w)
+        yield "L_W", steepest(lambda v: by_w(d, v, w), h)
 
 
 def _gradient(f: Callable[[Tensor], Tensor], at: Tensor) -> tuple[float, Tensor]:

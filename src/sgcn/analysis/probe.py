@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgcn.analysis.moments import Mean, Split, number
+from sgcn.analysis.moments import Mean, Split, numbers, over
 from sgcn.block import Batch, Int32
 from sgcn.compute.operators import BlockOperator
 from sgcn.errors import TrainingDiverged
@@ -44,22 +44,9 @@ class LayerErrors:
     embedding: Mean | None  # zeroth order: rows of H^l
     layer_gradient: Mean | None  # first order: D^l, the gradient by H^l
 
-    @staticmethod
-    def over(parts: Sequence[LayerErrors]) -> LayerErrors:
-        return LayerErrors(
-            parts[0].layer,
-            Split.over([part.gradient for part in parts]),
-            _over([part.embedding for part in parts]),
-            _over([part.layer_gradient for part in parts]),
-        )
-
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "layer": self.layer,
-            **_numbers(self.gradient),
-            **number("embedding_mse", self.embedding),
-            **number("layer_gradient_mse", self.layer_gradient),
-        }
+        means = numbers(embedding_mse=self.embedding, layer_gradient_mse=self.layer_gradient)
+        return {"layer": self.layer, **self.gradient.as_dict(), **means}
 
 
 @dataclass(frozen=True)
@@ -77,7 +64,7 @@ class Measured:
             "step": self.step,
             "since_snapshot": self.since_snapshot,
             "gradient_norm": self.gradient_norm,
-            **_numbers(self.total),
+            **self.total.as_dict(),
             "by_layer": [layer.as_dict() for layer in self.layers],
         }
 
@@ -143,18 +130,14 @@ class GradientProbe:
             this, live = passes.step, passes.live
             flowing = _watch(live)
             formed = engine.form(passes)
-            gradient = formed.gradient
             for name, rows in found.items():
-                rows[draw] = (gradient[name] - wanted[name]).flatten()
-            known = [h.index_select(0, ids) for h, ids in zip(truth, this.nodes, strict=True)]
-            embeddings.append([_far(h, k) for h, k in zip(live.h, known, strict=True)])
-            if formed.corrected:  # corrected by D of the loss over all training nodes
-                pairs = zip(exact_d, this.nodes, strict=False)
-                known = [d.index_select(0, ids) for d, ids in pairs]
-                errors = [_far(formed.corrected[level], d) for level, d in enumerate(known)]
+                rows[draw] = (formed.gradient[name] - wanted[name]).flatten()
+            embeddings.append(_far(live.h, truth, this.nodes))
+            if formed.corrected:  # by D of the loss over all training nodes
+                ds = [formed.corrected[level] for level in range(len(exact_d))]
+                layer_gradients.append(_far(ds, exact_d, this.nodes))
             else:
-                errors = _first_order(engine, batch, this, truth, flowing)
-            layer_gradients.append(errors)
+                layer_gradients.append(_first_order(engine, batch, this, truth, flowing))
         return self._measured(engine, step, wanted, found, embeddings, layer_gradients)
 
     def _measured(
@@ -200,14 +183,23 @@ class GradientProbe:
 
     def summary(self) -> dict[str, Any]:
         """Means over the steps; errors say how well these means are known, for this run."""
+        nothing = Split(*[Mean(math.nan, math.nan)] * 3)
+        total = over([step.total for step in self.steps]) if self.steps else nothing
         layers = zip(*(step.layers for step in self.steps), strict=True)
         each = [step.total.mse.value for step in self.steps]
         return {
-            **_numbers(Split.over([step.total for step in self.steps])),
+            **total.as_dict(),
             "geometric_relative_mse": _geometric(each),
-            "by_layer": [LayerErrors.over(parts).as_dict() for parts in layers],
+            "by_layer": [over(parts).as_dict() for parts in layers],
             "steps": [step.as_dict() for step in self.steps],
         }
+
+
+def _geometric(values: Sequence[float]) -> float | None:
+    """The mean that one bad step does not rule."""
+    if not values or not min(values) > 0:
+        return None
+    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 # -- one draw -----------------------------------------------------------------------------------
@@ -276,10 +268,15 @@ def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[
     return found
 
 
-def _far(found: Tensor, wanted: Tensor) -> float:
-    """|found - wanted|^2 / |wanted|^2."""
-    size = float(wanted.square().sum())
-    return float((found.detach() - wanted).square().sum()) / size if size > 0 else math.nan
+def _far(found: Sequence[Tensor], exact: Sequence[Tensor], nodes: Sequence[Tensor]) -> list[float]:
+    """|found - wanted|^2 / |wanted|^2 of each level, wanted the ``exact`` rows of its ``nodes``."""
+    errors = []
+    for rows, all_rows, ids in zip(found, exact, nodes, strict=False):
+        wanted = all_rows.index_select(0, ids)
+        size = float(wanted.square().sum())
+        away = float((rows.detach() - wanted).square().sum())
+        errors.append(away / size if size > 0 else math.nan)
+    return errors
 
 
 def training_probe(every: int, seed: int, model: Model) -> GradientProbe:
@@ -291,26 +288,3 @@ def training_probe(every: int, seed: int, model: Model) -> GradientProbe:
         "leave out training.probe_every",
     )  # fmt: skip
     return probe
-
-
-# -- as JSON ------------------------------------------------------------------------------------
-
-
-def _over(parts: Sequence[Mean | None]) -> Mean | None:
-    known = [part for part in parts if part is not None]
-    return Mean.over(known) if known else None
-
-
-def _geometric(values: Sequence[float]) -> float | None:
-    """The mean that one bad step does not rule."""
-    if not values or not min(values) > 0:
-        return None
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
-def _numbers(split: Split) -> dict[str, float | None]:
-    return {
-        **number("relative_mse", split.mse),
-        **number("relative_bias2", split.bias2),
-        **number("relative_variance", split.variance),
-    }

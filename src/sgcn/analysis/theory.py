@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from sgcn.analysis.moments import Mean, jackknife, number
+from sgcn.analysis.moments import Mean, jackknife, numbers
 from sgcn.block import Block, Int32, Int64
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
@@ -47,9 +47,9 @@ class PropagationError:
     def as_dict(self) -> dict[str, Any]:
         variance, bias2 = self.formula or (None, None)
         return {
-            **number("variance", self.variance),
+            **numbers(variance=self.variance),
             "variance_formula": variance,
-            **number("bias2", self.bias2),
+            **numbers(bias2=self.bias2),
             "bias2_formula": bias2,
             "rows": self.rows,
         }
@@ -63,13 +63,7 @@ def some_rows(graph: Graph, count: int, seed: int) -> Int32:
 
 
 def propagation_error(
-    graph: Graph,
-    sampler: Sampler,
-    seeds: Int32,
-    *,
-    draws: int = 200,
-    seed: int = 0,
-    depth: int = 1,
+    graph: Graph, sampler: Sampler, seeds: Int32, *, draws: int = 200, seed: int = 0, depth: int = 1
 ) -> PropagationError:
     """The distances of the block of layer ``depth``, the one whose rows are the ``seeds``."""
     check("draws", draws, DRAWS)
@@ -82,17 +76,14 @@ def propagation_error(
     check_memory(needed, f"moments of {len(entries.value):,} entries", "take a smaller graph")
     moments = _Moments(entries)
     for draw in tqdm(range(draws), desc=f"{sampler.name}: M", leave=False, disable=None):
-        moments.add(draw % _GROUPS, _block(graph, sampler, rows, nodes, Key(seed, draw), depth))
+        key = Key(seed, draw)
+        if isinstance(sampler, LayerSampler):
+            block = sampler.block(graph, rows, key.stream(Stream.LAYER, depth), depth, depth)
+        else:
+            block = sampler.sample(graph, nodes, key, depth).blocks[-1]
+        moments.add(draw % _GROUPS, block)
     variance, bias2, met = moments.distances()
     return PropagationError(variance, bias2, met, formula(graph, sampler, rows, depth))
-
-
-def _block(
-    graph: Graph, sampler: Sampler, rows: Int32, nodes: NodeSet, key: Key, depth: int
-) -> Block:
-    if isinstance(sampler, LayerSampler):
-        return sampler.block(graph, rows, key.stream(Stream.LAYER, depth), depth, depth)
-    return sampler.sample(graph, nodes, key, depth).blocks[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +146,8 @@ class _Moments:
             self._found(*(total - part[g] for total, part in zip(all_draws, sums, strict=True)))
             for g in range(_GROUPS)
         ]
-        return (
-            Mean(variance, jackknife([found[0] for found in left_out])),
-            Mean(bias2, jackknife([found[1] for found in left_out])),
-            rows,
-        )
+        variances, biases, _ = zip(*left_out, strict=True)
+        return Mean(variance, jackknife(variances)), Mean(bias2, jackknife(biases)), rows
 
     def _found(self, total: Float64, squares: Float64, kept: Float64) -> tuple[float, float, int]:
         enough = kept >= 2

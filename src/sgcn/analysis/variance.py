@@ -1,4 +1,5 @@
-"""What `sgcn variance` does: one training run for each sampler and estimator, probed on its way."""
+"""What `sgcn variance` does: one training run for each sampler and estimator, probed on its way,
+a table of them, and a picture: errors against steps, a row a sampler, a line an estimator."""
 
 from __future__ import annotations
 
@@ -6,10 +7,14 @@ import copy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sgcn.analysis.probe import GradientProbe
 from sgcn.errors import SgcnError, TrainingDiverged
+from sgcn.files import replacing
 from sgcn.graph import Graph
 from sgcn.machine import check_memory
 from sgcn.nn import Model
@@ -86,17 +91,19 @@ def _schedule(config: Config, graph: Graph, steps: int) -> tuple[int, int]:
 
 # -- for people ---------------------------------------------------------------------------------
 
+#: The errors, and their titles in the table and in the picture.
 COLUMNS = {
-    "relative_mse": "mse",
-    "relative_bias2": "bias^2",
-    "relative_variance": "variance",
+    "relative_mse": ("mse", "mean-square error"),
+    "relative_bias2": ("bias^2", "squared bias"),
+    "relative_variance": ("variance", "variance"),
 }
+#: What a picture may be, by the end of its name.
+FORMATS = (".svg", ".png", ".pdf")
 
 
 def heading() -> str:
-    return f"{'sampler':<10}{'estimator':<12}" + "".join(
-        f"{title:>22}" for title in COLUMNS.values()
-    )
+    titles = "".join(f"{title:>22}" for title, _ in COLUMNS.values())
+    return f"{'sampler':<10}{'estimator':<12}{titles}"
 
 
 def row(result: Mapping[str, Any]) -> str:
@@ -106,12 +113,56 @@ def row(result: Mapping[str, Any]) -> str:
         return f"{start}  failed: {result['failed']}"
     if not result["steps"]:
         return f"{start}  no sampled step was met: every one was a snapshot"
-    return start + "".join(
-        f"{_shown(result[name], result[f'{name}_error']):>22}" for name in COLUMNS
-    )
+    for name in COLUMNS:
+        value, error = result[name], result[f"{name}_error"]
+        shown = "-" if value is None else f"{value:.3g}"
+        shown += "" if value is None or error is None else f" +- {error:.1g}"
+        start += f"{shown:>22}"
+    return start
 
 
-def _shown(value: float | None, error: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.3g}" + ("" if error is None else f" +- {error:.1g}")
+def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Draw ``results`` of `sgcn variance` into ``out``; its name says the format."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    samplers = list(dict.fromkeys(result["sampler"] for result in results))
+    estimators = list(dict.fromkeys(result["estimator"] for result in results))
+    figure, axes = plt.subplots(
+        len(samplers), len(COLUMNS), figsize=(12, 3.2 * len(samplers)), sharex=True, sharey="row",
+        layout="constrained", squeeze=False,
+    )  # fmt: skip
+    for result in results:
+        line = axes[samplers.index(result["sampler"])]
+        color = f"C{estimators.index(result['estimator'])}"
+        for axis, name in zip(line, COLUMNS, strict=True):
+            at, value, error = _series(result["steps"], name)
+            # A logarithmic axis cannot show a bias that came out below zero.
+            known = value > 0
+            axis.errorbar(
+                at[known], value[known], np.minimum(error, 0.9 * value)[known], color=color,
+                label=result["estimator"], lw=1.5, marker="o", ms=3, elinewidth=0.8,
+            )  # fmt: skip
+    for line, sampler in zip(axes, samplers, strict=True):
+        line[0].set_ylabel(f"{sampler}\nrelative to |G|²")
+        for axis in line:
+            axis.set_yscale("log")
+            axis.grid(alpha=0.3)
+            axis.spines[["top", "right"]].set_visible(False)
+    for column, (_, title) in enumerate(COLUMNS.values()):
+        axes[0, column].set_title(title)
+        axes[-1, column].set_xlabel("step")
+    axes[0, 0].legend(frameon=False)
+    with replacing(out) as temporary:
+        figure.savefig(temporary, dpi=120)
+    plt.close(figure)
+
+
+def _series(steps: Sequence[Mapping[str, Any]], name: str) -> tuple[Any, Any, Any]:
+    """Steps, values and errors; NaN where a value is missing, no error where that is."""
+    at = np.array([step["step"] for step in steps], float)
+    value = np.array([step[name] for step in steps], float)
+    error = np.array([step[f"{name}_error"] for step in steps], float)
+    return at, value, np.nan_to_num(error)

@@ -7,7 +7,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import copy
 from pathlib import Path
 
 from sgcn.commands import train
@@ -16,15 +15,12 @@ from sgcn.commands import train
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="a name, graph directory or .npz")
     parser.add_argument(
-        "--estimators",
-        default="full,sgcn,sgcn++,anchored",
-        metavar="NAME[,..]",
+        "--estimators", default="full,sgcn,sgcn++,anchored", metavar="NAME[,..]",
         help="default: %(default)s",
-    )
+    )  # fmt: skip
     train.add_flags(parser, without=["--estimator"])
     parser.add_argument("--out", type=Path, default=Path("runs/compare"), metavar="DIR")
-    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
-    parser.add_argument("--set", action="append", default=[], metavar="section.key=value")
+    train.add_options(parser)
     parser.add_argument("--force", action="store_true", help="replace existing runs")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -35,12 +31,10 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.runs.curves import draw
     from sgcn.runs.layout import CURVES
 
-    configs = []
-    for name in args.estimators.split(","):
-        one = copy.copy(args)
-        one.estimator = name
-        configs.append(make_config(train.values_of(one)))
-        runs.check_output(args.out / name, force=args.force)
+    estimators = args.estimators.split(",")
+    configs = [make_config(v) for v in train.values_of_each(args, [args.sampler], estimators)]
+    for config in configs:
+        runs.check_output(args.out / config.training.estimator_name, force=args.force)
     rows = []
     for config in configs:
         name = config.training.estimator_name

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import replace
 from pathlib import Path
+
+from sgcn.errors import SgcnError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +51,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.experiments import EXPERIMENTS, execute, output
-    from sgcn.experiments.core import PLANS
+    from sgcn.experiments.core import PLANS, ROWS
     from sgcn.experiments.data import find, split_names
-    from sgcn.options import check, integer, known_name
+    from sgcn.options import check, integer, known_name, nearest
     from sgcn.runs.config import make_config
 
     if args.name == "list":
@@ -59,9 +62,17 @@ def run(args: argparse.Namespace) -> None:
     chosen = EXPERIMENTS
     if args.name != "all":
         chosen = {known_name("experiment", args.name, EXPERIMENTS): EXPERIMENTS[args.name]}
-    plan = execute.with_changes(
-        PLANS[args.budget], args.runs, args.epochs, args.samplers, args.restart
-    )
+    samplers = None if args.samplers is None else tuple(split_names(args.samplers))
+    changes = {"runs": args.runs, "epochs": args.epochs, "samplers": samplers}
+    given = {key: value for key, value in changes.items() if value is not None}
+    plan = replace(PLANS[args.budget], restart=args.restart, **given)
+    check("--runs", plan.runs, integer())
+    check("--epochs", plan.epochs, integer())
+    for name in plan.samplers:
+        if name not in ROWS:
+            raise SgcnError(
+                f"--samplers has {name!r}, expected some of {', '.join(ROWS)}{nearest(name, ROWS)}"
+            )
     check("--jobs", args.jobs, integer())
     output.check_directory(args.out)
     cases = {}

@@ -10,7 +10,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the figures here")
-    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="section.key=value", help="one option"
-    )
+    train.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -51,6 +47,7 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.files import check_target, write_text
     from sgcn.runs import directory as runs
     from sgcn.runs.layout import CONFIG
+    from sgcn.task import train_nodes
     from sgcn.training.events import to_json
 
     if args.trained is not None:
@@ -86,7 +83,8 @@ def run(args: argparse.Namespace) -> None:
                 why = str(error)
                 continue
             result["bounds"] = report.as_dict()
-            print("\n" + "\n".join(_lines(config.training.sampler.name, report)), flush=True)
+            lines = _lines(config.training.sampler.name, report, len(train_nodes(graph)))
+            print("\n" + "\n".join(lines), flush=True)
     if why is not None:
         print(f"\nno bounds: {why}")
     if args.out is not None:
@@ -98,10 +96,7 @@ def _configs(args: argparse.Namespace) -> list[Config]:
     from sgcn.runs.config import make_config
 
     configs = []
-    for sampler in [None] if args.sampler is None else args.sampler.split(","):
-        one = copy.copy(args)
-        one.sampler = sampler
-        values = train.values_of(one)
+    for values in train.values_of_each(args, train.names(args.sampler), [None]):
         estimator = values.setdefault("estimator", {})
         if isinstance(estimator, dict):  # else `make_config` says what is wrong
             estimator.setdefault("name", "sgcn++")  # the bounds are of its rule and of SGCN+'s
@@ -155,7 +150,7 @@ def _row(name: str, found: Any) -> str:
     return "".join(cells) + f"{found.rows:>9}"
 
 
-def _lines(name: str, report: Report) -> list[str]:
+def _lines(name: str, report: Report, train: int) -> list[str]:
     """The bounds of one sampler, for people."""
     n, deltas = report.norms, report.deltas
     lines = [
@@ -183,9 +178,9 @@ def _lines(name: str, report: Report) -> list[str]:
         "the residual error of theorem 1 takes Gbar for the mean gradient; the squared bias that "
         f"was measured is {found['2 (Delta_n + Delta_b)']:.2e}"
     )
-    size, every = report.large_batch, report.train_nodes
+    wanted, size, error = report.large_batch.values()
     lines.append(
-        f"a snapshot within {report.wanted_error:g} of the gradient asks for B' = {size:,} of "
-        f"{every:,} training nodes; found for that size: {report.found_error:.2g}"
+        f"a snapshot within {wanted:g} of the gradient asks for B' = {size:,} of "
+        f"{train:,} training nodes; found for that size: {error:.2g}"
     )
     return lines

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
     add_flags(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: runs/DATA-...")
-    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="section.key=value", help="one option"
-    )
+    add_options(parser)
     parser.add_argument("--resume", type=Path, metavar="RUN", help="continue a stopped run")
     parser.add_argument("--force", action="store_true", help="replace an existing run")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -47,6 +45,14 @@ def add_flags(parser: argparse.ArgumentParser, without: Collection[str] = ()) ->
                 flag.name, type=str if named else parse_value, metavar="NAME" if named else "N",
                 help=f"{flag.help}; default: {flag.default}",
             )  # fmt: skip
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options from a file, and one by one."""
+    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="section.key=value", help="one option"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -111,3 +117,17 @@ def values_of(args: argparse.Namespace) -> dict[str, Any]:
             table[flag.key] = value
     assign(values, args.set)
     return values
+
+
+def names(text: str | None) -> list[str | None]:
+    """Names separated by commas; without a text, that of the configuration."""
+    return [None] if text is None else [*text.split(",")]
+
+
+def values_of_each(
+    args: argparse.Namespace, samplers: Iterable[str | None], estimators: Iterable[str | None]
+) -> Iterator[dict[str, Any]]:
+    """`values_of` every sampler with every estimator."""
+    for sampler, estimator in product(samplers, estimators):
+        chosen = {"sampler": sampler, "estimator": estimator}
+        yield values_of(argparse.Namespace(**vars(args) | chosen))

@@ -9,7 +9,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
     parser.add_argument("--sampler", metavar="NAME[,..]", help="default: neighbor")
     parser.add_argument(
-        "--estimators",
-        default="sgcn,sgcn+,sgcn++,anchored",
-        metavar="NAME[,..]",
+        "--estimators", default="sgcn,sgcn+,sgcn++,anchored", metavar="NAME[,..]",
         help="default: %(default)s",
-    )
+    )  # fmt: skip
     for name, default, help in (
         ("--steps", 200, "steps of each training run"),
         ("--probes", 16, "draws at each step that is measured"),
@@ -37,29 +34,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="write all figures here")
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw them here")
-    parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="section.key=value", help="one option"
-    )
+    train.add_options(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn.analysis import picture, variance
+    from sgcn.analysis import variance
     from sgcn.files import check_target, write_text
     from sgcn.runs.config import make_config
     from sgcn.training.events import to_json
 
-    configs = []
-    for sampler in [None] if args.sampler is None else args.sampler.split(","):
-        for estimator in args.estimators.split(","):
-            one = copy.copy(args)
-            one.sampler, one.estimator = sampler, estimator
-            configs.append(make_config(train.values_of(one)))
+    samplers, estimators = train.names(args.sampler), train.names(args.estimators)
+    configs = [make_config(v) for v in train.values_of_each(args, samplers, estimators)]
     if args.out is not None:
         check_target("--out", args.out, (".json",))
     if args.picture is not None:
-        check_target("--picture", args.picture, picture.FORMATS)
+        check_target("--picture", args.picture, variance.FORMATS)
     results: list[dict[str, Any]] = []
     for result in variance.measure(configs, args.steps, args.probes, args.every, quiet=args.quiet):
         if not results:
@@ -71,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
                  "every": args.every, "seed": configs[0].training.loop.seed}  # fmt: skip
         write_text(args.out, to_json(facts | {"results": results}, indent=1) + "\n")
     if args.picture is not None:
-        picture.draw(results, args.picture)
+        variance.draw(results, args.picture)
     failed = [result["failed"] for result in results if "failed" in result]
     if len(failed) == len(results):
         raise SgcnError(failed[0])

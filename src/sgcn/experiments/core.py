@@ -1,18 +1,54 @@
-"""What an experiment is: cases to run, numbers to read off the runs, and a figure of them."""
+"""What an experiment is: cases to run, numbers to read off the runs, and a figure of them.
+
+`case` has the settings of the paper's section on experiments, as configurations of `sgcn train`.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sgcn.experiments.data import Dataset
+from sgcn.estimators import make_estimator
+from sgcn.experiments.data import Dataset, paper
 from sgcn.runs.layout import read_events
 
 #: What a run does: train; train and measure memory or times; train and measure gradients.
 TRAIN, MEMORY, TIMES, PROBE = "train", "memory", "times", "probe"
+BATCHES = 10  # in an epoch
+
+#: The paper's rows: estimators of each sampler. `full` samples nothing.
+ROWS: dict[str, tuple[str, ...]] = {
+    "exact": ("sgcn", "sgcn++"),
+    "vrgcn": ("sgcn+", "sgcn++"),
+    "neighbor": ("sgcn", "sgcn+", "sgcn++"),
+    "fastgcn": ("sgcn", "sgcn+", "sgcn++"),
+    "ladies": ("sgcn", "sgcn+", "sgcn++"),
+    "saint": ("sgcn", "sgcn+", "sgcn++"),
+    "full": ("full",),
+}
+_SAMPLERS: dict[str, dict[str, Any]] = {
+    "exact": {"name": "exact"},
+    "vrgcn": {"name": "vrgcn", "sizes": 2},
+    "neighbor": {"name": "neighbor", "sizes": 5},
+    "fastgcn": {"name": "fastgcn", "sizes": 4096},
+    "ladies": {"name": "ladies", "sizes": 512},
+    "saint": {"name": "saint", "size": 2048},
+    "full": {"name": "neighbor"},
+}
+#: Rows whose estimator has another name here.
+_OURS = {
+    ("exact", "sgcn++"): "first",
+    ("vrgcn", "sgcn+"): "vrgcn",
+    ("vrgcn", "sgcn++"): "vrgcn++",
+}
+#: How the paper names samplers.
+TITLES = {
+    "exact": "Exact", "vrgcn": "VRGCN", "neighbor": "GraphSAGE", "fastgcn": "FastGCN",
+    "ladies": "LADIES", "saint": "GraphSAINT", "full": "full batch",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,11 +70,8 @@ class Plan:
 
 PLANS = {
     "quick": Plan("quick", 10, 64, 2, 4, ("neighbor", "ladies", "full")),
-    "paper": Plan(
-        "paper", 200, 256, 3, 16,
-        ("exact", "vrgcn", "neighbor", "fastgcn", "ladies", "saint", "full"),
-    ),
-}  # fmt: skip
+    "paper": Plan("paper", 200, 256, 3, 16, tuple(ROWS)),
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +83,6 @@ class Case:
     estimator: str  # as the paper names it: the row `vrgcn, sgcn++` has an estimator of its own
     values: dict[str, Any]  # of `make_config`, without the seed
     setting: str = ""  # what is varied beside the two, in words
-    at: float | None = None  # and as a number, where it is one
     kinds: tuple[str, ...] = (TRAIN,)
 
     @property
@@ -68,6 +100,63 @@ class Case:
             "estimator": self.estimator,
             "setting": self.setting,
         }
+
+    def label(self, form: str) -> str:
+        """How it is called in figures: ``form`` has {graph}, {sampler}, {estimator}, {setting}."""
+        names = {"graph": self.data.title, "sampler": TITLES[self.sampler]}
+        return form.format(**self.columns | names)
+
+
+def case(
+    plan: Plan,
+    data: Dataset,
+    sampler: str,
+    estimator: str,
+    /,
+    setting: str = "",
+    kinds: tuple[str, ...] = (TRAIN,),
+    **changes: Mapping[str, Any],
+) -> Case:
+    """A row of the paper on ``data``, with ``changes`` to the sections of its configuration."""
+    values: dict[str, Any] = {
+        "model": {"layers": 2, "widths": plan.width, "activation": "elu", "head": True},
+        "sampler": _SAMPLERS[sampler],
+        "estimator": {"name": _OURS.get((sampler, estimator), estimator)},
+        "optimizer": {"name": "adam", "lr": 0.01},
+        "training": {
+            "epochs": plan.epochs,
+            "batches_per_epoch": BATCHES,
+            "batch_size": 2048 if sampler == "saint" else 512,
+            "preaggregate": False,
+            "average": 0.0,
+        },
+    }
+    values = {section: options | changes.get(section, {}) for section, options in values.items()}
+    chosen = values["estimator"]
+    if sampler != "full" and make_estimator(chosen["name"]).takes_snapshots:
+        # K = 10, restarts, and large batches where the paper has them.
+        schedule = {"gap": 10, "restart": plan.restart}
+        if chosen.get("restart", plan.restart) == "norm":
+            schedule |= {"alpha": 1.1, "beta": 1.1}
+        share = paper()["snapshot_share"].get(data.paper)
+        schedule |= {} if share is None else {"snapshot_nodes": share}
+        values["estimator"] = schedule | chosen
+    return Case(data, sampler, estimator, {"data": data.source, **values}, setting, kinds)
+
+
+def rows(
+    plan: Plan,
+    data: Dataset,
+    samplers: Iterable[str],
+    estimators: Sequence[str] = (),
+    **options: Any,
+) -> list[Case]:
+    """The rows of ``samplers``, or those of them with these ``estimators``."""
+    return [
+        case(plan, data, sampler, estimator, **options)
+        for sampler in samplers
+        for estimator in estimators or ROWS[sampler]
+    ]
 
 
 @dataclass(frozen=True)
@@ -94,14 +183,32 @@ class Run:
         rule: str | None = self.case.values["estimator"].get("restart")
         return rule
 
+    @property
+    def summary(self) -> dict[str, dict[str, float]]:
+        """Of the training run."""
+        found = next(result for kind, result in self.results.items() if kind != PROBE)
+        summary: dict[str, dict[str, float]] = found["summary"]
+        return summary
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """The events of the training run: ``step`` or ``score``."""
+        return [event for event in self._events if event["event"] == kind]
+
     @functools.cached_property
-    def events(self) -> list[dict[str, Any]]:
-        folder = next(self.folders[kind] for kind in self.folders if kind != PROBE)
-        return read_events(folder)
+    def _events(self) -> list[dict[str, Any]]:
+        return read_events(next(self.folders[kind] for kind in self.folders if kind != PROBE))
+
+
+def by_case(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each case together, in the order of the cases."""
+    groups: dict[int, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(id(run.case), []).append(run)
+    return list(groups.values())
 
 
 #: The paper's mean and spread of a quantity in a case, for the named dataset.
-Reference = Callable[[str, Case, str], Sequence[float] | None]
+Reference = Callable[[str, Case, str], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -112,7 +219,12 @@ class Experiment:
     data: tuple[str, ...]  # the paper's
     cases: Callable[[Plan, Dataset], list[Case]]
     numbers: tuple[str, ...]  # one for each run, see `measures.NUMBERS`
-    draw: Callable[[Sequence[Run]], Any]  # a matplotlib figure
     curves: tuple[str, ...] = ()  # many for each run, see `measures.CURVES`
-    reference: Reference = field(default=lambda dataset, case, quantity: None)
+    #: The figure shows the curves against ``x``, a row of axes for each of ``panels``, a line for
+    #: each of ``lines`` (forms of `Case.label`); or ``draw`` makes it of the runs.
+    x: str = "step"
+    panels: str = "{graph}"
+    lines: str = "{estimator}"
+    draw: Callable[[Sequence[Run]], Any] | None = None
+    reference: Reference = lambda dataset, case, quantity: ()
     note: str = ""  # what a reader must know to compare with the paper

@@ -11,30 +11,34 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
 from sgcn.analysis.variance import measure
-from sgcn.errors import SgcnError, TrainingDiverged
+from sgcn.errors import TrainingDiverged
+from sgcn.estimators.engine import Engine
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, Case, Plan, Run
-from sgcn.experiments.data import fingerprint, split_names
-from sgcn.experiments.inside import memory, snapshot_sampling
-from sgcn.experiments.settings import ROWS
+from sgcn.experiments.data import fingerprint
 from sgcn.files import write_text
-from sgcn.options import check, integer, nearest
+from sgcn.machine import peak_memory, resident_memory
 from sgcn.runs import directory as runs_directory
-from sgcn.runs.config import make_config
+from sgcn.runs.config import Config, make_config
 from sgcn.runs.layout import STATE, is_run
+from sgcn.samplers.base import exact_block
+from sgcn.task import Task, split_nodes, train_nodes
 from sgcn.training.events import to_json
 
 RESULT = "result.json"
+_MEGABYTE = 1 << 20
+_REPEATS = 3  # of what is timed
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,13 @@ def run_all(
 ) -> list[Run]:
     """Every case with every seed, seeds outermost: what is stopped early has complete tables."""
     prints = {case.data.source: fingerprint(case.data.source) for case in cases}
-    wanted = [
-        (case, seed, {kind: _job(case, seed, kind, plan, out, prints) for kind in case.kinds})
-        for seed in range(plan.runs)
-        for case in cases
-    ]
-    unique = {job.folder: job for _, _, by_kind in wanted for job in by_kind.values()}
+    unique: dict[Path, Job] = {}
+    wanted: list[tuple[Case, int, dict[str, Path]]] = []
+    for seed in range(plan.runs):
+        for case in cases:
+            made = [_job(case, seed, kind, plan, out, prints) for kind in case.kinds]
+            unique |= {job.folder: job for job in made}
+            wanted.append((case, seed, {job.kind: job.folder for job in made}))
     todo = [job for job in unique.values() if read_result(job) is None]
     done: Iterable[Job] = _perform_all(todo, jobs)
     if not quiet:
@@ -71,7 +76,11 @@ def run_all(
         done = _progress(done, len(todo))
     for _ in done:
         pass
-    return [_done(case, seed, by_kind) for case, seed, by_kind in wanted]
+    found = {folder: read_result(job) or {} for folder, job in unique.items()}
+    return [
+        Run(case, seed, {kind: found[folder] for kind, folder in folders.items()}, folders)
+        for case, seed, folders in wanted
+    ]
 
 
 def _progress(jobs: Iterable[Job], total: int) -> Iterator[Job]:
@@ -113,12 +122,6 @@ def read_result(job: Job) -> dict[str, Any] | None:
     return result
 
 
-def _done(case: Case, seed: int, by_kind: dict[str, Job]) -> Run:
-    results = {kind: read_result(job) for kind, job in by_kind.items()}
-    known = {kind: result for kind, result in results.items() if result is not None}
-    return Run(case, seed, known, {kind: job.folder for kind, job in by_kind.items()})
-
-
 # -- doing them ---------------------------------------------------------------------------------
 
 
@@ -138,7 +141,7 @@ def _perform_all(todo: Sequence[Job], jobs: int) -> Iterator[Job]:
     fresh = any(job.kind == MEMORY for job in alone)
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1 if fresh else None)
     with _threads(threads if jobs > 1 else None), pool:
-        waiting: dict[Future[None], Job] = {pool.submit(perform, job): job for job in alone}
+        waiting = {pool.submit(perform, job): job for job in alone}
         try:
             for future in as_completed(waiting):
                 future.result()
@@ -184,9 +187,9 @@ def _train(job: Job) -> dict[str, Any]:
     shutil.rmtree(job.folder / STATE, ignore_errors=True)
     found: dict[str, Any] = {"summary": summary}
     if job.kind == MEMORY:
-        found["memory"] = memory(config)
+        found["memory"] = _memory(config)
     if job.kind == TIMES:
-        found["snapshot_sampling"] = snapshot_sampling(config)
+        found["snapshot_sampling"] = _snapshot_sampling(config)
     return found
 
 
@@ -197,22 +200,44 @@ def _probe(job: Job) -> dict[str, Any]:
     return result
 
 
-def with_changes(
-    plan: Plan, runs: int | None, epochs: int | None, samplers: str | None, restart: str
-) -> Plan:
-    """``plan`` with the runs, epochs, samplers and restart rule that a user wants."""
-    plan = replace(
-        plan,
-        runs=plan.runs if runs is None else runs,
-        epochs=plan.epochs if epochs is None else epochs,
-        restart=restart,
-    )
-    check("--runs", plan.runs, integer())
-    check("--epochs", plan.epochs, integer())
-    chosen = plan.samplers if samplers is None else tuple(split_names(samplers))
-    for name in chosen:
-        if name not in ROWS:
-            raise SgcnError(
-                f"--samplers has {name!r}, expected some of {', '.join(ROWS)}{nearest(name, ROWS)}"
-            )
-    return replace(plan, samplers=chosen)
+# -- what a run's files do not say --------------------------------------------------------------
+
+
+def _memory(config: Config) -> dict[str, float | None]:
+    """Megabytes of this process and its device, and of the history tables.
+
+    The process must have done nothing but the run of ``config``.
+    """
+    now = resident_memory() / _MEGABYTE, peak_memory() / _MEGABYTE  # before anything else is made
+    device = None
+    if torch.cuda.is_available():
+        device = torch.cuda.max_memory_allocated() / _MEGABYTE
+    engine = _engine(config)
+    tables = 0.0
+    if engine.estimator.takes_snapshots:
+        engine.snapshot()
+        tables = engine.table_bytes / _MEGABYTE
+    return {"rss_mb": now[0], "peak_rss_mb": now[1], "tables_mb": tables, "device_mb": device}
+
+
+def _snapshot_sampling(config: Config) -> float:
+    """Seconds that the blocks of a large-batch snapshot take; 0 if snapshots cover all nodes."""
+    engine = _engine(config)
+    if engine.estimator.snapshot_nodes is None or not engine.estimator.takes_snapshots:
+        return 0.0
+    engine.snapshot()  # draws the pool
+    assert engine.pool is not None
+    began = perf_counter()
+    for _ in range(_REPEATS):
+        rows = engine.pool
+        for _ in range(engine.operands.sampled_depth):
+            rows = exact_block(engine.graph, rows).src
+    return (perf_counter() - began) / _REPEATS
+
+
+def _engine(config: Config) -> Engine:
+    config, graph, model = runs_directory.prepare(config)
+    return Engine(
+        config.training.estimator, model, graph, Task.of(graph), train_nodes(graph),
+        config.training.sampler, seed=config.training.loop.seed, scored=split_nodes(graph, 1),
+    )  # fmt: skip

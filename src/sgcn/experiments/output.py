@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from sgcn.errors import SgcnError
-from sgcn.experiments.core import Case, Experiment, Plan, Run
-from sgcn.experiments.figures import finish, style
-from sgcn.experiments.measures import by_case, curve, number, spread
-from sgcn.files import replacing, write_text
+from sgcn.experiments import figures
+from sgcn.experiments.core import Case, Experiment, Plan, Run, by_case
+from sgcn.experiments.measures import curve, number, spread
+from sgcn.files import write_text
 from sgcn.training.events import to_json
 
 COLUMNS = (
@@ -37,18 +37,17 @@ def write(
 ) -> list[Path]:
     """All files of an experiment; their paths."""
     out.mkdir(parents=True, exist_ok=True)
-    summary = summarise(experiment, runs)
     facts = {
         "experiment": name,
         "title": experiment.title,
         "command": command,
-        "plan": asdict(plan) | {"samplers": list(plan.samplers)},
+        "plan": asdict(plan),
         "epochs": sorted({run.epochs for run in runs}),
         "restarts": sorted({run.restart for run in runs if run.restart is not None}),
         "threads": sorted({r["threads"] for run in runs for r in run.results.values()}),
         "data": {run.case.data.label: run.case.data.note for run in runs},
         "note": experiment.note,
-        "results": summary,
+        "results": _summary(experiment, runs),
         "failed": [
             {"case": run.case.words, "seed": run.seed, "why": run.failed}
             for run in runs if run.failed
@@ -58,8 +57,15 @@ def write(
     write_text(paths[0], _csv(name, experiment, plan, runs))
     write_text(paths[1], to_json(facts, indent=1) + "\n")
     write_text(paths[2], _markdown(facts, experiment))
-    _figure(experiment, plan, runs, paths[3:])
+    figures.write(experiment, plan, runs, paths[3:])
     return paths
+
+
+def _paper(experiment: Experiment, case: Case, quantity: str) -> dict[str, float | None]:
+    """The paper's mean and spread of a quantity; of the dataset that a stand-in stands for."""
+    dataset = case.data.paper
+    known = () if dataset is None else experiment.reference(dataset, case, quantity)
+    return dict(zip(("paper", "paper_spread"), (*known, None, None), strict=False))
 
 
 # -- tidy ---------------------------------------------------------------------------------------
@@ -78,51 +84,33 @@ def _csv(name: str, experiment: Experiment, plan: Plan, runs: Sequence[Run]) -> 
 
 def _rows(experiment: Experiment, run: Run) -> Iterator[dict[str, Any]]:
     for quantity in experiment.numbers:
-        row: dict[str, Any] = {"quantity": quantity, "value": _plain(number(run, quantity))}
-        known = reference(experiment, run.case, quantity)
-        if known is not None:
-            row |= {"paper": known[0], "paper_spread": known[1] if len(known) > 1 else ""}
-        yield row
+        value = _plain(number(run, quantity))
+        yield {"quantity": quantity, "value": value, **_paper(experiment, run.case, quantity)}
     for quantity in experiment.curves:
-        found = curve(run, quantity)
-        stride = max(math.ceil(len(found.step) / _POINTS), 1)
-        for step, seconds, value in zip(
-            found.step[::stride], found.seconds[::stride], found.value[::stride], strict=True
-        ):
+        points = list(zip(*curve(run, quantity), strict=True))
+        for step, seconds, value in points[:: max(math.ceil(len(points) / _POINTS), 1)]:
             yield {
                 "quantity": quantity, "step": int(step), "seconds": f"{seconds:.6g}",
-                "value": _plain(float(value)),
+                "value": _plain(value),
             }  # fmt: skip
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _plain(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else ""
 
 
-def reference(experiment: Experiment, case: Case, quantity: str) -> Sequence[float] | None:
-    """The paper's mean (and spread) of a quantity; of the dataset that a stand-in stands for."""
-    dataset = case.data.paper
-    return None if dataset is None else experiment.reference(dataset, case, quantity)
-
-
-def summarise(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any]]:
+def _summary(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any]]:
     """One entry for each case and quantity: mean and spread over the runs, and the paper's."""
     entries = []
     for group in by_case(runs):
         case = group[0].case
         for quantity in experiment.numbers:
-            mean, deviation = spread([number(run, quantity) for run in group])
-            known = reference(experiment, case, quantity)
+            mean, deviation = spread(group, quantity)
             entries.append({
                 **case.columns, "same_data": case.data.same, "quantity": quantity,
-                "mean": _known(mean), "spread": _known(deviation), "runs": len(group),
+                "mean": mean, "spread": deviation, "runs": len(group),
                 "failed": sum(run.failed is not None for run in group),
-                "paper": known[0] if known else None,
-                "paper_spread": known[1] if known and len(known) > 1 else None,
+                **_paper(experiment, case, quantity),
             })  # fmt: skip
     return entries
 
@@ -153,55 +141,33 @@ def _markdown(facts: dict[str, Any], experiment: Experiment) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(entries: Sequence[dict[str, Any]], numbers: Sequence[str]) -> list[str]:
+def _table(entries: Sequence[dict[str, Any]], numbers: Sequence[str]) -> Iterator[str]:
     """A row for each case, a column for each quantity, and the paper's behind it where known."""
-    settings = any(e["setting"] for e in entries)
+    names = ["sampler", "estimator", *(["setting"] if any(e["setting"] for e in entries) else [])]
     with_paper = {e["quantity"] for e in entries if e["paper"] is not None}
     same = all(e["same_data"] for e in entries)
-    heading = ["sampler", "estimator", *(["setting"] if settings else [])]
+    heading = [*names]
     for quantity in numbers:
         heading.append(quantity.replace("_", " "))
         if quantity in with_paper:
             heading.append("paper" if same else "paper (not the same labels/graph)")
     rows: dict[tuple[str, ...], list[str]] = {}
     for e in entries:
-        names = (e["sampler"], e["estimator"], *([e["setting"]] if settings else []))
-        cells = rows.setdefault(names, [])
+        cells = rows.setdefault(tuple(e[name] for name in names), [])
         cells.append(_shown(e["mean"], e["spread"], e["failed"]))
         if e["quantity"] in with_paper:
             cells.append("" if e["paper"] is None else _shown(e["paper"], e["paper_spread"]))
-    return [
-        _line(heading),
-        _line(["---"] * len(heading)),
-        *(_line([*names, *cells]) for names, cells in rows.items()),
-    ]
+    body = ([*case, *cells] for case, cells in rows.items())
+    for line in (heading, ["---"] * len(heading), *body):
+        yield f"| {' | '.join(line)} |"
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _shown(mean: float | None, deviation: float | None, failed: int = 0) -> str:
+def _shown(mean: float, deviation: float | None, failed: int = 0) -> str:
     """Four digits of the mean, and the spread with as many decimals."""
     text = "-"
-    if mean is not None:
+    if math.isfinite(mean):
         decimals = max(3 - math.floor(math.log10(abs(mean))), 0) if mean else 0
         text = f"{mean:.{decimals}f}"
-        if deviation is not None:
+        if deviation is not None and math.isfinite(deviation):
             text += f" ± {deviation:.{decimals}f}"
     return f"{text} ({failed} diverged)" if failed else text
-
-
-def _figure(experiment: Experiment, plan: Plan, runs: Sequence[Run], paths: Sequence[Path]) -> None:
-    with style():
-        figure = experiment.draw(runs)
-        finish(figure, experiment.title, plan, runs)
-        for path in paths:
-            # Without a date the same runs give the same file.
-            metadata = {"Date": None} if path.suffix == ".svg" else None
-            with replacing(path) as temporary:
-                figure.savefig(temporary, dpi=130, metadata=metadata)
-            figure.set_layout_engine("none")  # positions were found for the first, and stay
-        import matplotlib.pyplot as plt
-
-        plt.close(figure)

@@ -176,6 +176,10 @@ class LayerKind(Options):
 
     layer: ClassVar[Callable[..., Layer]]
 
+    @classmethod
+    def title(cls) -> str:
+        return f"{cls.__name__.removesuffix('Kind').lower()} layer"
+
     def make(self, d_in: int, d_out: int, *, bias: bool) -> Layer:
         return type(self).layer(d_in, d_out, bias=bias)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from array import array
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,32 +28,27 @@ CURVES = {
 PARTS = ("sampling", "transfer", "compute", "snapshot", "evaluation")
 
 
-def _column() -> array[float]:
-    return array("d")
-
-
-@dataclass
 class Curve:
-    """Three columns: when, in both clocks, and what."""
+    """Points: when, in both clocks, and what."""
 
-    step: array[float] = field(default_factory=_column)
-    seconds: array[float] = field(default_factory=_column)
-    value: array[float] = field(default_factory=_column)
+    def __init__(self) -> None:
+        self._points = array("d")
+
+    def __len__(self) -> int:
+        return len(self._points) // 3
 
     def add(self, step: float, seconds: float, value: float) -> None:
-        self.step.append(step)
-        self.seconds.append(seconds)
-        self.value.append(value)
+        self._points.extend((step, seconds, value))
 
     def drawn(self, points: int, smoothed: bool = False) -> dict[str, Any]:
         """At most ``points`` of the curve, ready for JSON."""
-        value = np.array(self.value)
+        step, seconds, value = np.array(self._points).reshape(-1, 3).T
         if smoothed:
             value = smooth(value)
         at = thin(value, points)
         return {
-            "step": np.array(self.step)[at].astype(np.int64).tolist(),
-            "seconds": _short(np.array(self.seconds)[at]),
+            "step": step[at].astype(np.int64).tolist(),
+            "seconds": _short(seconds[at]),
             "value": _short(value[at]),
         }
 
@@ -107,11 +102,9 @@ class Recording:
                 self._read, self._last = self._read + len(line), line
 
     def _take(self, event: dict[str, Any]) -> None:
-        step, seconds = _number(event.get("step")), _number(event.get("seconds"))
-        if seconds == seconds:
-            self.spent["total"] = max(self.spent["total"], seconds)
-        else:
-            seconds = self.spent["total"]
+        step = _number(event.get("step"))
+        seconds = _number(event.get("seconds"), self.spent["total"])
+        self.spent["total"] = max(self.spent["total"], seconds)
         kind = event.get("event")
         found: dict[str, Any] = {}
         if kind == "step":
@@ -119,8 +112,8 @@ class Recording:
             found |= {name: event.get(name) for name in names}
             self._count(event, step, seconds)
         elif kind == "score":
-            score, took = event.get("validation"), _number(event.get("evaluation"))
-            self.spent["evaluation"] += took if took == took else 0.0
+            score = event.get("validation")
+            self.spent["evaluation"] += _number(event.get("evaluation"), 0.0)
             if isinstance(score, dict):
                 found |= {"f1": score.get("f1_micro"), "validation_loss": score.get("loss")}
                 if event.get("best"):
@@ -134,19 +127,20 @@ class Recording:
     def _count(self, event: dict[str, Any], step: float, seconds: float) -> None:
         self.steps += 1
         self.restarts += bool(event.get("restart"))
-        parts = {name: _number(event.get(name)) for name in ("sampling", "transfer", "compute")}
+        names = ("sampling", "transfer", "compute")
+        parts = {name: _number(event.get(name), 0.0) for name in names}
         if event.get("snapshot"):
             self.snapshots.add(step, seconds, float(bool(event.get("restart"))))
             parts["snapshot"] = parts.pop("compute")
         for name, value in parts.items():
-            self.spent[name] += value if value == value else 0.0
+            self.spent[name] += value
 
     def drawn(self, points: int = POINTS) -> dict[str, Any]:
         """What the page shows of this run, ready for JSON."""
         curves: dict[str, dict[str, Any]] = {}
         for name, noisy in CURVES.items():
             curve = self.curves[name]
-            if curve.value:
+            if curve:
                 curves[name] = curve.drawn(points)
                 if noisy:
                     curves[name]["smooth"] = curve.drawn(points, smoothed=True)
@@ -168,7 +162,7 @@ class Recording:
             "seed": int(seed) if seed.isdecimal() else None,
             **self.best,
             "steps": self.steps,
-            "snapshots": len(self.snapshots.value),
+            "snapshots": len(self.snapshots),
             "restarts": self.restarts,
             "seconds": self.spent,
         }
@@ -214,15 +208,12 @@ def _flat(table: dict[str, Any], before: str = "") -> dict[str, str]:
     return flat
 
 
-def _number(value: Any) -> float:
-    """``value`` as a finite float, or else NaN."""
-    if type(value) is float and abs(value) < float("inf"):
-        return value
+def _number(value: Any, missing: float = math.nan) -> float:
+    """``value`` as a float if it is a finite number, or else ``missing``."""
     try:
-        number = float(value) if isinstance(value, int | float) else float("nan")
+        return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else missing
     except OverflowError:
-        return float("nan")
-    return number if abs(number) != float("inf") else float("nan")
+        return missing
 
 
 def _short(values: Floats) -> list[float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from sgcn.task import Task, train_nodes
 from sgcn.training.checkpoints import write_tensors
 from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
-from sgcn.training.options import LoopOptions, ModelOptions, Training
+from sgcn.training.options import Auto, LoopOptions
 from sgcn.training.sinks import JsonLines, Progress, Sink
 from sgcn.version import __version__
 
@@ -53,10 +53,9 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
     if not np.isfinite(values).all():
         raise SgcnError(f"{config.data} has features that are NaN or infinite, expected numbers")
     task = Task.of(graph)
-    if training.model.layer == "auto":
+    if isinstance(training.model.layer, Auto):
         layer = "concat" if task.multi_label else "mean"
-        chosen = ModelOptions.of({**training.model.values(), "layer": layer})
-        training = replace(training, model=chosen)
+        training = replace(training, model=training.model.with_options(layer=layer))
     model = make_model(
         graph.x.shape[1], task.classes, **training.model.values(), seed=training.loop.seed
     )
@@ -105,9 +104,12 @@ def train(
     if not resume:
         check_output(out, force=force)
     config, graph, model = prepare(config)
-    config = replace(config, training=_decided(config.training, graph, model))
+    training = config.training
+    if training.loop.preaggregate is None:
+        training = training.changed(preaggregate=can_preaggregate(model, graph, training.sampler))
+    config = replace(config, training=training)
     rehearse(config, graph, model)
-    loop = config.training.loop
+    loop = training.loop
     callbacks = []
     if loop.probe_every is not None:
         if make_probe is None:
@@ -125,38 +127,19 @@ def train(
         sinks: list[Sink] = [JsonLines(out / METRICS)]
         if not quiet:
             sinks.append(Progress())
-        return _train(config, graph, model, out, sinks, callbacks)
+        fitted = fit(
+            model, graph, training=training, sinks=sinks, callbacks=callbacks, state=out / STATE
+        )
+        write_tensors(out / MODEL, dict(model.state_dict()))
+        curves.draw([out])
+        summary = _summary(fitted, config)
+        write_text(out / SUMMARY, to_json(summary, indent=1) + "\n")  # last: its presence says done
+        return summary
     except OSError as error:
         raise SgcnError(
             f"{out} cannot be written ({error.strerror or error}): make room, then "
             f"sgcn train --resume {out}"
         ) from None
-
-
-def _decided(training: Training, graph: Graph, model: Model) -> Training:
-    """``training`` with what it leaves to the graph and the machine decided."""
-    if training.loop.preaggregate is not None:
-        return training
-    return training.changed(preaggregate=can_preaggregate(model, graph, training.sampler))
-
-
-def _train(
-    config: Config,
-    graph: Graph,
-    model: Model,
-    out: Path,
-    sinks: Sequence[Sink],
-    callbacks: Sequence[Callback],
-) -> dict[str, Any]:
-    """Train and write what is known at the end."""
-    fitted = fit(
-        model, graph, training=config.training, sinks=sinks, callbacks=callbacks, state=out / STATE
-    )
-    write_tensors(out / MODEL, dict(model.state_dict()))
-    curves.draw([out])
-    summary = _summary(fitted, config)
-    write_text(out / SUMMARY, to_json(summary, indent=1) + "\n")  # last: its presence says done
-    return summary
 
 
 def _summary(fitted: Fitted, config: Config) -> dict[str, Any]:

@@ -8,15 +8,14 @@ Nothing heavy is imported before a value is made: ``sgcn --help`` reads the flag
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from sgcn.errors import SgcnError
 from sgcn.options import (
     Options,
-    Rule,
+    choice,
     flag,
     integer,
     name_in,
@@ -35,27 +34,33 @@ if TYPE_CHECKING:
     from sgcn.samplers import Sampler
 
 
-def _layers() -> Collection[str]:
-    from sgcn.nn import LAYERS
+@dataclass(frozen=True)
+class Auto(Options):
+    """A kind of layer that the labels decide."""
 
-    return ("auto", *LAYERS)
+
+class _Layers(Mapping[str, type[Options]]):
+    """``auto`` and the layers of `sgcn.nn`, which is imported when they are asked for."""
+
+    def _all(self) -> dict[str, type[Options]]:
+        from sgcn.nn import LAYERS
+
+        return {"auto": Auto, **LAYERS}
+
+    def __getitem__(self, name: str) -> type[Options]:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
-def _activations() -> Collection[str]:
+def _activations() -> tuple[str, ...]:
     from sgcn.nn import ACTIVATIONS
 
     return tuple(ACTIVATIONS)
-
-
-def layer_options(layer: str) -> type[Options] | None:
-    """The options that the layer called ``layer`` has of its own, if it has some.
-
-    Layers declare them as a class attribute ``options``: this is the one line that looks for it.
-    """
-    from sgcn.nn import LAYERS
-
-    kind: type[Options] | None = getattr(LAYERS.get(layer), "options", None)
-    return kind
 
 
 @dataclass(frozen=True)
@@ -73,15 +78,12 @@ class GraphOptions(Options):
     )
 
 
-_OWN = Rule("options of the layer, or none", lambda v: v is None or isinstance(v, Options))
-
-
 @dataclass(frozen=True)
 class ModelOptions(Options):
     """[model]"""
 
-    layer: str = option(
-        "auto", name_in(_layers), "kind of layer; auto: mean, or concat for multi-label"
+    layer: Options = choice(
+        _Layers(), "auto", "kind of layer; auto: mean, or concat for multi-label"
     )
     layers: int = option(2, integer(), "graph layers L")
     widths: int | tuple[int, ...] = option(
@@ -91,47 +93,6 @@ class ModelOptions(Options):
     bias: bool = option(False, flag(), "layers have a bias, which lags in history tables")
     head: bool = option(True, flag(), "a dense layer after the graph layers gives the logits")
     dropout: float = option(0.0, share(), "share of inputs dropped, the same in both passes")
-    #: The options of the chosen layer itself; in tables they stand beside the others.
-    own: Options | None = field(default=None, metadata={"rule": _OWN, "flag": None, "help": ""})
-
-    @classmethod
-    def described(cls) -> list[tuple[str, Any, str, str]]:
-        return [row for row in super().described() if row[0] != "own"]
-
-    @classmethod
-    def listed(cls) -> list[tuple[str, Any, str, str]]:
-        return super().listed() + [
-            (key, default, words, f"layer = {layer}: {help}")
-            for layer, kind in cls._layers_with_options()
-            for key, default, words, help in kind.listed()
-        ]
-
-    @classmethod
-    def _homes(cls, key: str) -> str:
-        return "".join(
-            f" (it belongs to layer = {layer})"
-            for layer, kind in cls._layers_with_options()
-            if key in [row[0] for row in kind.listed()]
-        )
-
-    @staticmethod
-    def _layers_with_options() -> Iterator[tuple[str, type[Options]]]:
-        for layer in _layers():
-            kind = layer_options(layer)
-            if kind is not None:
-                yield layer, kind
-
-    @classmethod
-    def _take(cls, left: dict[str, Any]) -> Self:
-        table = {key: left.pop(key) for key, *_ in cls.described() if key in left}
-        made = cls(**table)
-        kind = layer_options(made.layer)
-        return made if kind is None else replace(made, own=kind._take(left))
-
-    def values(self) -> dict[str, Any]:
-        found = super().values()
-        found.pop("own", None)
-        return found
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,33 +165,29 @@ class Named:
     flag: str
 
 
+_SAMPLER = Named("neighbor", "how batches are drawn (sgcn samplers lists them)", "--sampler")
+_ESTIMATOR = Named("anchored++", "how embeddings and gradients are corrected", "--estimator")
 #: The sections by their name in files, and what holds them: options, or a name with options.
 SECTIONS: dict[str, type[Options] | Named] = {
     "graph": GraphOptions,
     "model": ModelOptions,
-    "sampler": Named("neighbor", "how batches are drawn (sgcn samplers lists them)", "--sampler"),
-    "estimator": Named("anchored++", "how embeddings and gradients are corrected", "--estimator"),
+    "sampler": _SAMPLER,
+    "estimator": _ESTIMATOR,
     "optimizer": OptimizerOptions,
     "training": LoopOptions,
 }
 
 
-def _default_name(section: str) -> str:
-    named = SECTIONS[section]
-    assert isinstance(named, Named)
-    return named.default
-
-
-def _default_sampler() -> Sampler:
+def _sampler(name: str = _SAMPLER.default, **options: Any) -> Sampler:
     from sgcn.samplers import make_sampler
 
-    return make_sampler(_default_name("sampler"))
+    return make_sampler(name, **options)
 
 
-def _default_estimator() -> Estimator:
+def _estimator(name: str = _ESTIMATOR.default, **options: Any) -> Estimator:
     from sgcn.estimators import make_estimator
 
-    return make_estimator(_default_name("estimator"))
+    return make_estimator(name, **options)
 
 
 @dataclass(frozen=True)
@@ -243,8 +200,8 @@ class Training:
 
     graph: GraphOptions = field(default_factory=GraphOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
-    sampler: Sampler = field(default_factory=_default_sampler)
-    estimator: Estimator = field(default_factory=_default_estimator)
+    sampler: Sampler = field(default_factory=_sampler)
+    estimator: Estimator = field(default_factory=_estimator)
     optimizer: OptimizerOptions = field(default_factory=OptimizerOptions)
     loop: LoopOptions = field(default_factory=LoopOptions)
     estimator_name: str = ""
@@ -253,15 +210,14 @@ class Training:
         from sgcn.estimators import Estimator
         from sgcn.samplers import Sampler
 
-        kinds: dict[str, tuple[type[Options], str]] = {
-            "graph": (GraphOptions, "GraphOptions"),
-            "model": (ModelOptions, "ModelOptions"),
-            "sampler": (Sampler, "what make_sampler returns"),
-            "estimator": (Estimator, "what make_estimator returns"),
-            "optimizer": (OptimizerOptions, "OptimizerOptions"),
-            "loop": (LoopOptions, "LoopOptions"),
-        }
-        for name, (kind, words) in kinds.items():
+        for name, kind, words in (
+            ("graph", GraphOptions, "GraphOptions"),
+            ("model", ModelOptions, "ModelOptions"),
+            ("sampler", Sampler, "what make_sampler returns"),
+            ("estimator", Estimator, "what make_estimator returns"),
+            ("optimizer", OptimizerOptions, "OptimizerOptions"),
+            ("loop", LoopOptions, "LoopOptions"),
+        ):
             if not isinstance(getattr(self, name), kind):
                 raise SgcnError(f"{name} is {getattr(self, name)!r}, expected {words}")
         if not self.estimator_name:
@@ -270,27 +226,20 @@ class Training:
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Self:
         """From tables of flat options, one for each section; what is missing has its default."""
-        from sgcn.estimators import make_estimator
-        from sgcn.samplers import make_sampler
-
-        for key in tables:
-            if key not in SECTIONS:
-                raise SgcnError(
-                    f"the configuration has a key {key!r}, expected one of data, "
-                    f"{', '.join(SECTIONS)}{nearest(key, SECTIONS)}"
-                )
         for section, table in tables.items():
+            if section not in SECTIONS:
+                raise SgcnError(
+                    f"the configuration has a key {section!r}, expected one of data, "
+                    f"{', '.join(SECTIONS)}{nearest(section, SECTIONS)}"
+                )
             check_table(section, table)
-        named = {section: dict(tables.get(section, {})) for section in ("sampler", "estimator")}
-        names = {
-            section: table.pop("name", _default_name(section)) for section, table in named.items()
-        }
+        estimator = {"name": _ESTIMATOR.default, **tables.get("estimator", {})}
         return cls(
             graph=GraphOptions.of(tables.get("graph", {})),
             model=ModelOptions.of(tables.get("model", {})),
-            sampler=make_sampler(names["sampler"], **named["sampler"]),
-            estimator=make_estimator(names["estimator"], **named["estimator"]),
-            estimator_name=names["estimator"],
+            sampler=_sampler(**tables.get("sampler", {})),
+            estimator=_estimator(**estimator),
+            estimator_name=estimator["name"],
             optimizer=OptimizerOptions.of(tables.get("optimizer", {})),
             loop=LoopOptions.of(tables.get("training", {})),
         )
@@ -311,9 +260,6 @@ class Training:
 
         ``sampler``, ``estimator`` and ``optimizer`` are names or objects.
         """
-        from sgcn.estimators import make_estimator
-        from sgcn.samplers import make_sampler
-
         known = keywords_of_fit()
         for key in keywords:
             if key not in known:
@@ -324,19 +270,17 @@ class Training:
         made: dict[str, Any] = {}
         sampler, estimator = keywords.pop("sampler", None), keywords.pop("estimator", None)
         if sampler is not None:
-            made["sampler"] = make_sampler(sampler) if isinstance(sampler, str) else sampler
+            made["sampler"] = _sampler(sampler) if isinstance(sampler, str) else sampler
         if isinstance(estimator, str):
-            made |= {"estimator": make_estimator(estimator), "estimator_name": estimator}
+            made |= {"estimator": _estimator(estimator), "estimator_name": estimator}
         elif estimator is not None:
             made |= {"estimator": estimator, "estimator_name": ""}
-        optimizer = keywords.pop("optimizer", self.optimizer)
-        if isinstance(optimizer, OptimizerOptions):
-            optimizer = optimizer.values()
+        chosen = keywords.pop("optimizer", self.optimizer)
+        if isinstance(chosen, OptimizerOptions):
+            optimizer = chosen.values()
         else:
-            optimizer = {**self.optimizer.values(), "name": optimizer}
-        for part in _fields(OptimizerOptions):
-            if part.name in keywords:
-                optimizer[part.name] = keywords.pop(part.name)
+            optimizer = self.optimizer.values() | {"name": chosen}
+        optimizer |= {key: keywords.pop(key) for key in optimizer if key in keywords}
         made["optimizer"] = OptimizerOptions.of(optimizer)
         return replace(self, **made, loop=replace(self.loop, **keywords))
 
@@ -349,11 +293,9 @@ def check_table(section: str, table: Any) -> None:
 
 def keywords_of_fit() -> dict[str, Any]:
     """The keywords of `fit` that decide a run, with their defaults."""
-    found = {section: _default_name(section) for section in ("sampler", "estimator")}
-    found["optimizer"] = OptimizerOptions.name
-    optimizer = {part.name: part.default for part in _fields(OptimizerOptions)}
-    del optimizer["name"]
-    return found | optimizer | {part.name: part.default for part in _fields(LoopOptions)}
+    names = {"sampler": _SAMPLER.default, "estimator": _ESTIMATOR.default}
+    optimizer, *others = (*fields(OptimizerOptions), *fields(LoopOptions))
+    return names | {"optimizer": optimizer.default} | {part.name: part.default for part in others}
 
 
 @dataclass(frozen=True)
@@ -378,20 +320,15 @@ def flags() -> Iterator[Flag]:
         if isinstance(kind, Named):
             yield Flag(kind.flag, section, "name", kind.default, kind.help)
             continue
-        for part in _fields(kind):
-            if part.metadata["flag"] is not None:
-                name, words = part.metadata["flag"], part.metadata["help"]
-                yield Flag(name, section, part.name, part.default, words)
-
-
-def _fields(kind: type[Options]) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(kind)
+        for part in fields(kind):
+            name = part.metadata.get("flag")
+            if name is not None:
+                yield Flag(name, section, part.name, part.default, part.metadata["help"])
 
 
 def _closest_name(estimator: Estimator) -> str:
     """The name of the estimator with the fewest other values."""
-    from sgcn.estimators import ESTIMATORS, make_estimator
+    from sgcn.estimators import ESTIMATORS
 
     values = estimator.values().items()
-    known = {name: make_estimator(name).values() for name in ESTIMATORS}
-    return max(known, key=lambda name: len(values & known[name].items()))
+    return max(ESTIMATORS, key=lambda name: len(values & _estimator(name).values().items()))
