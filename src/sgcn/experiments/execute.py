@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,11 +51,6 @@ class Job:
     probes: int = 0  # draws a measurement (PROBE)
     name: str = ""
 
-    @property
-    def steps(self) -> int:
-        training = self.values["training"]
-        return int(training["epochs"] * training["batches_per_epoch"])
-
 
 def run_all(
     cases: Sequence[Case], plan: Plan, out: Path, *, jobs: int = 1, quiet: bool = False
@@ -70,25 +65,18 @@ def run_all(
             unique |= {job.folder: job for job in made}
             wanted.append((case, seed, {job.kind: job.folder for job in made}))
     todo = [job for job in unique.values() if read_result(job) is None]
-    done: Iterable[Job] = _perform_all(todo, jobs)
     if not quiet:
         print(f"{len(unique)} runs, {len(unique) - len(todo)} of them known", file=sys.stderr)
-        done = _progress(done, len(todo))
-    for _ in done:
-        pass
+    off = True if quiet else None  # None: a bar on a terminal only, and elsewhere a line a job
+    done = tqdm(_perform_all(todo, jobs), total=len(todo), unit="run", disable=off)
+    for number, job in enumerate(done, 1):
+        if not quiet and not sys.stderr.isatty():
+            print(f"{number}/{len(todo)} {job.name}", file=sys.stderr, flush=True)
     found = {folder: read_result(job) or {} for folder, job in unique.items()}
     return [
         Run(case, seed, {kind: found[folder] for kind, folder in folders.items()}, folders)
         for case, seed, folders in wanted
     ]
-
-
-def _progress(jobs: Iterable[Job], total: int) -> Iterator[Job]:
-    """A bar on a terminal, else a line for each job."""
-    for number, job in enumerate(tqdm(jobs, total=total, unit="run", disable=None), 1):
-        if not sys.stderr.isatty():
-            print(f"{number}/{total} {job.name}", file=sys.stderr, flush=True)
-        yield job
 
 
 def _job(case: Case, seed: int, kind: str, plan: Plan, out: Path, prints: dict[str, str]) -> Job:
@@ -194,9 +182,10 @@ def _train(job: Job) -> dict[str, Any]:
 
 
 def _probe(job: Job) -> dict[str, Any]:
+    steps = job.values["training"]["epochs"] * job.values["training"]["batches_per_epoch"]
     # Not a multiple of K = 10, or all measurements would be equally far from a snapshot.
-    every = 7 if job.steps <= 300 else 10 * (job.steps // 300) + 7
-    (result,) = measure([make_config(job.values)], job.steps, job.probes, every, quiet=True)
+    every = 7 if steps <= 300 else 10 * (steps // 300) + 7
+    (result,) = measure([make_config(job.values)], steps, job.probes, every, quiet=True)
     return result
 
 
