@@ -97,9 +97,7 @@ def ladies_batch(
     rows, shares = distinct(seeds, scratch.position)
     above, drawn = rows, []
     for layer in range(len(sizes)):
-        block = ladies_block(
-            p, above, sizes[layer], ladies, streams[layer], scratch, mass, target
-        )
+        block = ladies_block(p, above, sizes[layer], ladies, streams[layer], scratch, mass, target)
         drawn.append(block)
         above = block[3]
     return rows, shares, drawn

@@ -513,9 +513,7 @@ def ladies_block(
     """LADIES' block in one call: between two kernels a thread would have to wait for the GIL."""
     src, counts, total = ladies_draws(p, rows, size, ladies, stream, scratch.position)
     if total < 0.0:
-        src, factor = ladies_sources(
-            p, rows, size, ladies, stream ^ _FRESH, scratch.position, mass
-        )
+        src, factor = ladies_sources(p, rows, size, ladies, stream ^ _FRESH, scratch.position, mass)
     else:
         factor = np.ones(len(src), np.float32)
     indptr, indices, weights, places = restricted_block(p, rows, src, factor, scratch)
