@@ -320,14 +320,25 @@ def test_reweight_edges(graph, data, draws):
 def test_reweight_nodes(graph, data, draws):
     law = twins.blocks.column_law(graph.propagation)
     nodes = some_nodes(data.draw, graph)
-    # The others are never drawn; and below 1e-16, 1 - p is 1 and the formula divides by zero.
-    nodes = nodes[law[nodes] > 1e-9]
+    nodes = nodes[law[nodes] > 0]  # the others are never drawn
     indptr, indices, weights = induced(graph, nodes)
     counts = 1.0 + np.arange(len(nodes)) % 3
     changed = weights.copy()
     subgraphs.reweight_nodes(indptr, indices, changed, counts, law[nodes], draws)
     twin = twins.subgraphs.reweight_nodes(indptr, indices, weights, counts, law[nodes], draws)
     assert_same([changed], [twin])
+
+
+def test_nodes_that_are_hardly_ever_drawn_have_finite_weights():
+    """1 - p is 1 in float64, and yet a node that was drawn was kept with a chance of draws p."""
+    law, draws = np.array([1e-20, 1e-30, 1.0]), 5
+    indptr, indices = np.array([0, 3, 6, 9]), np.array([0, 1, 2] * 3, np.int32)
+    weights = np.full(9, 1e-10, np.float32)
+    kept = subgraphs.reweight_nodes(indptr, indices, weights, np.ones(3), law, draws)
+    np.testing.assert_allclose(kept, [draws * 1e-20, draws * 1e-30, 1.0])
+    given_row = np.array([5 / 4, 5 / 4, 1.0])[:, None] / (draws * law)  # kept / rest / (draws p)
+    np.fill_diagonal(given_row, 1.0)
+    np.testing.assert_allclose(weights.reshape(3, 3), 1e-10 * given_row, rtol=4 * ULP)
 
 
 @given(graphs(), st.integers(1, 5), st.integers(1, 4), streams)

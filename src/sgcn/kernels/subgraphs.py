@@ -95,17 +95,18 @@ def reweight_nodes(
 
     Given that i was drawn at least once, one draw fewer is free: E[count_j | i kept] is
     draws p_j (1 - (1-p_i)^(draws-1)) / (1 - (1-p_i)^draws), and that is what is divided by.
-    Returns the chance of every node to be kept.
+    By expm1 and log1p, which do not round a tiny p away. Returns every node's chance to be kept.
     """
     kept = np.empty(len(counts), np.float64)
     for k in range(len(counts)):
-        missed = (1.0 - law[k]) ** (draws - 1)
-        rest = 1.0 - missed
-        kept[k] = 1.0 - missed * (1.0 - law[k])
+        missed = np.log1p(-law[k])  # the logarithm of one draw's chance to miss
+        kept[k] = -np.expm1(draws * missed)
+        rest = -np.expm1((draws - 1) * missed)
         for e in range(indptr[k], indptr[k + 1]):
             other = indices[e]
             if other != k:
-                weights[e] *= np.float32(counts[other] * kept[k] / (draws * law[other] * rest))
+                factor = counts[other] / (draws * law[other]) * (kept[k] / rest)
+                weights[e] = np.float32(weights[e] * factor)
     return kept
 
 
