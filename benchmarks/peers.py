@@ -72,11 +72,11 @@ def _torch_sparse_saint(graph: Graph, size: int) -> Draw:
     import torch
     import torch_sparse  # noqa: F401 - registers the operator
 
-    from sgcn.samplers.base import ColumnLaw
+    from sgcn.samplers.base import column_law
 
     indptr, indices = _csr_tensors(graph)
     rows = torch.repeat_interleave(torch.arange(len(graph)), torch.diff(indptr))
-    law = torch.from_numpy(ColumnLaw.of(graph).law)
+    law = torch.from_numpy(column_law(graph).law)
 
     def draw(seeds: Any) -> int:
         nodes = torch.unique(torch.multinomial(law, size, replacement=True))

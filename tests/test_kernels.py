@@ -17,6 +17,9 @@ from helpers import TINY, graphs, power_law, streams
 from sgcn import Graph, kernels
 from sgcn.compute import buffers
 from sgcn.kernels import (
+    ColumnLaw,
+    LadiesLaw,
+    Scratch,
     activations,
     blocks,
     csr,
@@ -40,7 +43,7 @@ GROWING = ("place_names",)  # a larger table for `number_names`
 
 #: Calls of kernels that have twins, one after another.
 COMPOSED = (
-    "ladies_block", "law_block", "node_block", "distinct", "neighbor_batch", "labor_batch",
+    "ladies_block", "distinct", "neighbor_batch", "labor_batch",
     "vrgcn_batch", "ladies_batch", "law_batch", "node_batch", "part_batch",
 )  # fmt: skip
 
@@ -50,6 +53,11 @@ sizes = st.integers(1, 20)
 
 def positions(graph: Graph) -> np.ndarray:
     return np.full(len(graph), -1, np.int32)
+
+
+def scratch_of(graph: Graph) -> Scratch:
+    words = np.zeros(len(graph) // 64 + 1, np.uint64)
+    return Scratch(positions(graph), words)
 
 
 def some_nodes(draw, graph: Graph) -> np.ndarray:
@@ -154,14 +162,13 @@ def test_labor_block(graph, data, size, stream):
 def test_restricted_block(graph, data):
     rows, src = some_nodes(data.draw, graph), some_nodes(data.draw, graph)
     factor = np.linspace(0.1, 3.0, len(src), dtype=np.float32)
-    position, member = positions(graph), np.zeros(len(graph) // 64 + 1, np.uint64)
-    p = graph.propagation
+    scratch, p = scratch_of(graph), graph.propagation
     assert_same(
-        blocks.restricted_block(p, rows, src, factor, member, position),
+        blocks.restricted_block(p, rows, src, factor, scratch),
         twins.blocks.restricted_block(p, rows, src, factor),
     )
-    assert (position == -1).all()
-    assert not member.any()
+    assert (scratch.position == -1).all()
+    assert not scratch.member.any()
 
 
 @given(graphs())
@@ -176,7 +183,7 @@ def test_ladies_draws(graph, data, size, keep, stratified, stream):
     """The two ways to LADIES' law give one factor to a column drawn as often."""
     rows, position, p = some_nodes(data.draw, graph), positions(graph), graph.propagation
     src, counts, total = blocks.ladies_draws(
-        p, rows, size, keep, stratified, stream, position, *blocks.square_sums(p)
+        p, rows, size, LadiesLaw(keep, stratified, *blocks.square_sums(p)), stream, position
     )
     twin = twins.blocks.ladies_draws(p, rows, size, keep, stratified, stream)
     assert_same([src, counts], twin[:2])
@@ -203,18 +210,18 @@ def test_ladies_draws_gives_up_where_only_the_rows_themselves_are_left():
     """Two rows that see each other often and anything else hardly ever."""
     graph = Graph.from_edges([0, 1], [1, 2], [1.0, 1e-4])
     p, rows = graph.propagation, np.array([0, 1], np.int32)
-    sums = blocks.square_sums(p)
-    draw = (p, rows, 4, True, False, np.uint64(5))
-    *_, total = blocks.ladies_draws(*draw, positions(graph), *sums)
-    assert total == twins.blocks.ladies_draws(*draw)[2] == -1.0
+    law = LadiesLaw(True, False, *blocks.square_sums(p))
+    *_, total = blocks.ladies_draws(p, rows, 4, law, np.uint64(5), positions(graph))
+    assert total == twins.blocks.ladies_draws(p, rows, 4, True, False, np.uint64(5))[2] == -1.0
 
 
 @given(graphs(), data, sizes, st.booleans(), st.booleans(), streams)
 def test_ladies_sources(graph, data, size, keep, stratified, stream):
     rows, position, mass = some_nodes(data.draw, graph), positions(graph), np.zeros(len(graph))
     p = graph.propagation
+    law = LadiesLaw(keep, stratified, *blocks.square_sums(p))
     assert_same(
-        blocks.ladies_sources(p, rows, size, keep, stratified, stream, position, mass),
+        blocks.ladies_sources(p, rows, size, law, stream, position, mass),
         twins.blocks.ladies_sources(p, rows, size, keep, stratified, stream),
     )
     assert (position == -1).all()
@@ -235,10 +242,10 @@ def test_alias_table(graph):
 def test_law_sources(graph, data, size, stream):
     head, position = some_nodes(data.draw, graph), positions(graph)
     law = twins.blocks.column_law(graph.propagation)
-    threshold, alias = twins.blocks.alias_table(law)
+    columns = ColumnLaw(law, *twins.blocks.alias_table(law))
     assert_same(
-        blocks.law_sources(law, threshold, alias, head, size, stream, position),
-        twins.blocks.law_sources(law, threshold, alias, head, size, stream),
+        blocks.law_sources(columns, head, size, stream, position),
+        twins.blocks.law_sources(*columns, head, size, stream),
     )
     assert (position == -1).all()
 
@@ -247,8 +254,8 @@ def test_a_node_drawn_often_keeps_its_exact_factor():
     """Factors are summed in float64: 100,000 draws of one node do not drift."""
     law = np.array([0.9, 0.1])
     none = np.empty(0, np.int32)
-    draw = (law, *twins.blocks.alias_table(law), none, 100_000, np.uint64(1))
-    src, factor = blocks.law_sources(*draw, np.full(2, -1, np.int32))
+    columns, position = ColumnLaw(law, *twins.blocks.alias_table(law)), np.full(2, -1, np.int32)
+    src, factor = blocks.law_sources(columns, none, 100_000, np.uint64(1), position)
     counts = factor * 100_000 * law[src]
     np.testing.assert_allclose(counts, np.rint(counts), rtol=2 * ULP)
     assert counts.sum() == pytest.approx(100_000)
@@ -304,7 +311,7 @@ def test_reweight_edges(graph, data, draws):
     changed, linked = weights.copy(), int((graph.degrees > 0).sum())
     hits = twins.subgraphs.edge_hits(p)
     block = (indptr, indices, changed)
-    subgraphs.reweight_edges(p, *block, nodes, hits, linked, draws, graph.directed)
+    subgraphs.reweight_edges(p, block, nodes, hits, linked, draws, graph.directed)
     twin = twins.subgraphs.reweight_edges(p, indptr, indices, weights, nodes, draws)
     assert_same([changed], [twin])
 
@@ -313,14 +320,25 @@ def test_reweight_edges(graph, data, draws):
 def test_reweight_nodes(graph, data, draws):
     law = twins.blocks.column_law(graph.propagation)
     nodes = some_nodes(data.draw, graph)
-    # The others are never drawn; and below 1e-16, 1 - p is 1 and the formula divides by zero.
-    nodes = nodes[law[nodes] > 1e-9]
+    nodes = nodes[law[nodes] > 0]  # the others are never drawn
     indptr, indices, weights = induced(graph, nodes)
     counts = 1.0 + np.arange(len(nodes)) % 3
     changed = weights.copy()
     subgraphs.reweight_nodes(indptr, indices, changed, counts, law[nodes], draws)
     twin = twins.subgraphs.reweight_nodes(indptr, indices, weights, counts, law[nodes], draws)
     assert_same([changed], [twin])
+
+
+def test_nodes_that_are_hardly_ever_drawn_have_finite_weights():
+    """1 - p is 1 in float64, and yet a node that was drawn was kept with a chance of draws p."""
+    law, draws = np.array([1e-20, 1e-30, 1.0]), 5
+    indptr, indices = np.array([0, 3, 6, 9]), np.array([0, 1, 2] * 3, np.int32)
+    weights = np.full(9, 1e-10, np.float32)
+    kept = subgraphs.reweight_nodes(indptr, indices, weights, np.ones(3), law, draws)
+    np.testing.assert_allclose(kept, [draws * 1e-20, draws * 1e-30, 1.0])
+    given_row = np.array([5 / 4, 5 / 4, 1.0])[:, None] / (draws * law)  # kept / rest / (draws p)
+    np.fill_diagonal(given_row, 1.0)
+    np.testing.assert_allclose(weights.reshape(3, 3), 1e-10 * given_row, rtol=4 * ULP)
 
 
 @given(graphs(), st.integers(1, 5), st.integers(1, 4), streams)
@@ -502,10 +520,11 @@ def test_propagate(graph, data, width, precision):
     lo = data.draw(st.integers(0, len(graph) - 1))
     hi = data.draw(st.integers(lo, len(graph)))
     table, h = random_table(len(graph), width, precision)
-    for start, rows in ((0, len(graph)), (lo, hi - lo)):
-        out = np.full((rows, width), np.nan, np.float32)
-        spmm.propagate(*p, start, table, out)
-        np.testing.assert_array_equal(out, twins.spmm.propagate(p, start, rows, h))
+    some = p._replace(indptr=p.indptr[lo : hi + 1], row=p.row[lo:hi], loops=False)
+    for rows in (p, some):
+        out = np.full((len(rows.row), width), np.nan, np.float32)
+        spmm.propagate(rows, table, out)
+        np.testing.assert_array_equal(out, twins.spmm.propagate(rows, h))
 
 
 @given(graphs(), data, widths, precisions)

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import chi_square, propagation_of, sample_moments, z_test, zoo_graph
 from sgcn import Graph, Key, make_sampler
-from sgcn.kernels import blocks
+from sgcn.kernels import LadiesLaw, blocks
 
 LEVEL = 1e-4  # of error of the first kind; the seeds are fixed
 
@@ -20,8 +20,8 @@ def test_drawing_entries_draws_columns_by_their_squares(name, keep):
     mass = (propagation_of(graph)[rows] ** 2).sum(axis=0)
     mass[rows if keep else []] = 0.0
     src, counts, _ = blocks.ladies_draws(
-        p, rows, 200_000, keep, False, Key(3).stream(1), np.full(len(graph), -1, np.int32),
-        *blocks.square_sums(p),
+        p, rows, 200_000, LadiesLaw(keep, False, *blocks.square_sums(p)), Key(3).stream(1),
+        np.full(len(graph), -1, np.int32),
     )  # fmt: skip
     observed, expected = np.zeros(len(graph)), 200_000 * mass / mass.sum()
     observed[src] = counts
@@ -39,7 +39,8 @@ def test_rows_that_see_little_but_each_other_are_unbiased_too():
     seeds = np.array([0, 1])
     p, rows = graph.propagation, seeds.astype(np.int32)
     total = blocks.ladies_draws(
-        p, rows, 3, True, True, np.uint64(1), np.full(4, -1, np.int32), *blocks.square_sums(p)
+        p, rows, 3, LadiesLaw(True, True, *blocks.square_sums(p)), np.uint64(1),
+        np.full(4, -1, np.int32),
     )[2]
     assert total == -1.0  # the second way is taken
     sampler = make_sampler("ladies", sizes=3, weighting="unbiased")
@@ -61,8 +62,8 @@ def test_stratified_draws_give_every_row_its_share():
 
     def counts_of(stratified: bool, seed: int) -> np.ndarray:
         found, counts, _ = blocks.ladies_draws(
-            p, rows, size, False, stratified, Key(seed).stream(1),
-            np.full(len(graph), -1, np.int32), *blocks.square_sums(p),
+            p, rows, size, LadiesLaw(False, stratified, *blocks.square_sums(p)),
+            Key(seed).stream(1), np.full(len(graph), -1, np.int32),
         )  # fmt: skip
         return np.bincount(star[found], counts, stars)
 

@@ -27,9 +27,9 @@ from helpers import (
     zoo_graph,
 )
 from sgcn import SAMPLERS, Graph, Key, NodeSet, SgcnError, make_sampler
-from sgcn.kernels import blocks, subgraphs
+from sgcn.kernels import LadiesLaw, blocks, subgraphs
 from sgcn.rng import Stream
-from sgcn.samplers.base import ColumnLaw
+from sgcn.samplers.base import column_law
 
 LAYER_WISE = ("fastgcn", "ladies")
 NODE_WISE = ("neighbor", "vrgcn", "labor")
@@ -246,12 +246,14 @@ def test_layer_wise_draws_follow_their_law(name, keep, rows):
         stream = Key(5, epoch).stream(1)
         position = np.full(20, -1, np.int32)
         if name == "fastgcn":
-            table = dataclasses.astuple(ColumnLaw.of(graph))
-            src, factor = blocks.law_sources(*table, seeds[:head], size, stream, position)
+            law_of = column_law(graph)
+            src, factor = blocks.law_sources(law_of, seeds[:head], size, stream, position)
         else:
             src, factor = blocks.ladies_sources(
-                graph.propagation, seeds, size, keep, False, stream, position, np.zeros(20)
-            )
+                graph.propagation, seeds, size,
+                LadiesLaw(keep, False, *blocks.square_sums(graph.propagation)),
+                stream, position, np.zeros(20),
+            )  # fmt: skip
         np.testing.assert_array_equal(src[:head], seeds[:head])
         assert (factor[:head] == 1).all()
         count = factor[head:] * size * law[src[head:]]

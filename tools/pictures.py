@@ -322,13 +322,11 @@ def saint_node() -> Any:
 
     def draw(axes: Any, batch: Batch) -> None:
         from sgcn.kernels.blocks import law_sources
-        from sgcn.samplers.base import ColumnLaw, scratch
+        from sgcn.samplers.base import column_law, scratch
 
-        law, nobody = ColumnLaw.of(GRAPH), np.empty(0, np.int32)
+        law, nobody = column_law(GRAPH), np.empty(0, np.int32)
         drawn, factor = law_sources(
-            law.law,
-            law.threshold,
-            law.alias,
+            law,
             nobody,
             size,
             key.stream(Stream.LAYER),

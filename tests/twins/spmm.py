@@ -21,14 +21,14 @@ def spmm(indptr: Array, indices: Array, weights: Array, h: Array) -> Array:
     return out
 
 
-def propagate(p: Propagation, lo: int, rows: int, h: Array) -> Array:
+def propagate(p: Propagation, h: Array) -> Array:
     scaled = p.col[:, None] * h
-    out = np.zeros((rows, h.shape[1]), np.float32)
-    for k, i in enumerate(range(lo, lo + rows)):
+    out = np.zeros((len(p.row), h.shape[1]), np.float32)
+    for i in range(len(out)):
         if p.loops:
-            out[k] = scaled[i]
+            out[i] = scaled[i]
         for e in range(p.indptr[i], p.indptr[i + 1]):
             term = scaled[p.indices[e]]
-            out[k] += p.values[e] * term if len(p.values) else term
-        out[k] *= p.row[i]
+            out[i] += p.values[e] * term if len(p.values) else term
+        out[i] *= p.row[i]
     return out

@@ -66,9 +66,9 @@ def reweight_nodes(
 ) -> Array:
     out = weights.astype(np.float64)
     for k, other, e in _off_diagonal(indptr, indices):
-        kept = 1 - (1 - law[k]) ** draws
-        expected = draws * law[other] * (1 - (1 - law[k]) ** (draws - 1)) / kept
-        out[e] *= counts[other] / expected
+        # 1 - (1 - p)^n as a sum: p (1 + (1 - p) + ... + (1 - p)^(n - 1))
+        missed = (1 - law[k]) ** np.arange(draws)
+        out[e] *= counts[other] / (draws * law[other]) * (missed.sum() / missed[:-1].sum())
     return out.astype(np.float32)
 
 

@@ -25,7 +25,7 @@ from sgcn.machine import check_memory
 from sgcn.options import check, integer
 from sgcn.rng import Key, Stream, check_seed
 from sgcn.samplers import NodeSet, Sampler
-from sgcn.samplers.base import ColumnLaw, LayerSampler, exact_block, size_of_layer
+from sgcn.samplers.base import LayerSampler, column_law, exact_block, size_of_layer
 from sgcn.samplers.cluster import partition_of
 from sgcn.task import train_nodes
 
@@ -206,7 +206,7 @@ def _layer_wise(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Fo
             return None  # draws that depend on each other
         law = np.bincount(entries.col, entries.value**2, entries.nodes).astype(np.float64)
     else:
-        law = ColumnLaw.of(graph).law.copy()
+        law = column_law(graph).law.copy()
     if sampler.keep_destinations:
         law[entries.rows] = 0.0
     total = law.sum()

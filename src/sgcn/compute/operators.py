@@ -15,6 +15,7 @@ from sgcn.compute.buffers import applied, empty, numbers
 from sgcn.compute.inputs import Input, LazyRows, RowStore, as_tensor
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
+from sgcn.kernels import Propagation
 from sgcn.kernels import spmm as kernels
 from sgcn.machine import physical_memory
 
@@ -195,9 +196,7 @@ class GraphOperator(Operator):
         return 4 * 4 * h.shape[0] * h.shape[1] <= physical_memory()
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        p = self.graph.propagation
-        indptr, indices, values = self.graph.memo("csr", lambda: kernels.edge_weights(*p))
-        return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)
+        return self.graph.memo("csr", lambda: _weighed(self.graph.propagation))
 
     def times(self, h: Input) -> Tensor:
         if isinstance(h, LazyRows) and self.sums_first(h):
@@ -211,26 +210,29 @@ class GraphOperator(Operator):
             return _device_product(self.csr(), self.shape, h)
         p = self.graph.propagation
         out = empty(self.shape[0], h.shape[1])
-        kernels.propagate(
-            p.indptr, p.indices, p.values, p.row, p.col, p.loops, 0, numbers(h), out.numpy()
-        )
+        kernels.propagate(p, numbers(h), out.numpy())
         return out
 
     def times_transposed(self, g: Tensor) -> Tensor:
         # P^T = diag(c) (A + I)^T diag(r): an undirected A is its own transpose.
         p = self.graph.propagation
-        indptr, indices, values = p.indptr, p.indices, p.values
+        parts = p[:3]
         if self.graph.directed:
-            indptr, indices, values = self.graph.memo(
-                "transposed", lambda: kernels.transpose(indptr, indices, values, len(self.graph))
+            parts = self.graph.memo(
+                "transposed", lambda: kernels.transpose(*p[:3], len(self.graph))
             )
+        turned = Propagation(*parts, p.col, p.row, p.loops)
         if g.device.type != "cpu":
-            parts = kernels.edge_weights(indptr, indices, values, p.col, p.row, p.loops)
-            parts = tuple(torch.from_numpy(part) for part in parts)
-            return _device_product(parts, self.shape, g)
+            return _device_product(_weighed(turned), self.shape, g)
         out = empty(self.shape[1], g.shape[1])
-        kernels.propagate(indptr, indices, values, p.col, p.row, p.loops, 0, g.numpy(), out.numpy())
+        kernels.propagate(turned, g.numpy(), out.numpy())
         return out
+
+
+def _weighed(p: Propagation) -> tuple[Tensor, Tensor, Tensor]:
+    """P with its values written out, for a device that has no kernel of ours."""
+    indptr, indices, values = kernels.edge_weights(p)
+    return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)
 
 
 class RowsOperator(Operator):
@@ -243,40 +245,33 @@ class RowsOperator(Operator):
 
     def __init__(self, graph: Graph, rows: np.ndarray[Any, Any]) -> None:
         p = graph.propagation
-        self._by_row = kernels.take_rows(p.indptr, p.indices, p.values, p.loops, rows)
-        self._row, self._col = p.row[rows], p.col
+        indptr, indices, values = kernels.take_rows(p.indptr, p.indices, p.values, p.loops, rows)
+        self._by_row = Propagation(indptr, indices, values, p.row[rows], p.col, False)
         self.shape = (len(rows), len(graph))
-        self.edges = len(self._by_row[1])
+        self.edges = len(self._by_row.indices)
         self.own_index = torch.from_numpy(rows)
 
     @cached_property
-    def _by_column(self) -> tuple[Any, Any, Any]:
-        indptr, indices, values = self._by_row
-        turned: tuple[Any, Any, Any] = kernels.transpose(indptr, indices, values, self.shape[1])
-        return turned
+    def _by_column(self) -> Propagation:
+        p = self._by_row
+        indptr, indices, values = kernels.transpose(*p[:3], self.shape[1])
+        return Propagation(indptr, indices, values, p.col, p.row, False)
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self._weighed(self._by_row, self._row, self._col)
-
-    @staticmethod
-    def _weighed(parts: tuple[Any, Any, Any], row: Any, col: Any) -> tuple[Tensor, Tensor, Tensor]:
-        indptr, indices, values = kernels.edge_weights(*parts, row, col, False)
-        return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)
+        return _weighed(self._by_row)
 
     def times(self, h: Input) -> Tensor:
-        return self._product(self._by_row, self._row, self._col, as_tensor(h), self.shape)
+        return self._product(self._by_row, as_tensor(h), self.shape)
 
     def times_transposed(self, g: Tensor) -> Tensor:
-        return self._product(self._by_column, self._col, self._row, g, self.shape[::-1])
+        return self._product(self._by_column, g, self.shape[::-1])
 
-    def _product(
-        self, parts: tuple[Any, Any, Any], row: Any, col: Any, h: Tensor, shape: tuple[int, int]
-    ) -> Tensor:
+    @staticmethod
+    def _product(p: Propagation, h: Tensor, shape: tuple[int, int]) -> Tensor:
         if h.device.type != "cpu":
-            return _device_product(self._weighed(parts, row, col), shape, h)
+            return _device_product(_weighed(p), shape, h)
         out = empty(shape[0], h.shape[1])
-        indptr, indices, values = parts
-        kernels.propagate(indptr, indices, values, row, col, False, 0, numbers(h), out.numpy())
+        kernels.propagate(p, numbers(h), out.numpy())
         return out
 
 

@@ -23,3 +23,32 @@ class Propagation(NamedTuple):
     row: npt.NDArray[np.float32]
     col: npt.NDArray[np.float32]
     loops: bool
+
+
+class Scratch(NamedTuple):
+    """A thread's arrays over all nodes; every kernel leaves them as it found them.
+
+    ``position`` maps a node to its place among the sources and is -1 between calls. ``member`` is a
+    zeroed bitmap: at one bit a node it stays in the first-level cache.
+    """
+
+    position: npt.NDArray[np.int32]
+    member: npt.NDArray[np.uint64]
+
+
+class ColumnLaw(NamedTuple):
+    """A law over all nodes with the alias table that draws from it."""
+
+    law: npt.NDArray[np.float64]
+    threshold: npt.NDArray[np.float64]
+    alias: npt.NDArray[np.int32]
+
+
+class LadiesLaw(NamedTuple):
+    """How LADIES draws: with the rows kept as sources or not, spread over the rows or not; and what
+    `blocks.square_sums` has of every row."""
+
+    keep: bool
+    stratified: bool
+    sums: npt.NDArray[np.float64]
+    peaks: npt.NDArray[np.float64]

@@ -19,15 +19,14 @@ from sgcn.kernels.blocks import (
     exact_block,
     labor_block,
     ladies_block,
-    law_block,
+    law_sources,
     neighbor_block,
     rescale_rows,
     restricted_block,
     row_pointers,
     unique_counts,
 )
-from sgcn.kernels.random import permutation
-from sgcn.kernels.subgraphs import node_block, reweight_parts
+from sgcn.kernels.subgraphs import reweight_nodes, reweight_parts
 
 
 @njit(nogil=True, cache=True)
@@ -40,11 +39,10 @@ def distinct(seeds: Any, position: Any) -> Any:
     return rows, shares
 
 
-@njit(nogil=True, cache=True)
-def _neighbor(
-    p: Any, rows: Any, size: int, stream: Any, target: Any, position: Any, mark: Any
-) -> Any:
-    indptr, indices, weights, src = neighbor_block(p, rows, size, stream, position, mark)
+@njit(inline="always")
+def _block(p: Any, rows: Any, parts: Any, target: Any) -> Any:
+    """A block whose sources begin with its rows, with rows weighed."""
+    indptr, indices, weights, src = parts
     rescale_rows(indptr, weights, rows, target)
     return indptr, indices, weights, src, np.arange(len(rows)).astype(np.int32)
 
@@ -57,9 +55,9 @@ def neighbor_batch(
     rows, shares = distinct(seeds, position)
     above, drawn = rows, []
     for layer in range(len(sizes)):
-        block = _neighbor(p, above, sizes[layer], streams[layer], target, position, mark)
-        drawn.append(block)
-        above = block[3]
+        parts = neighbor_block(p, above, sizes[layer], streams[layer], position, mark)
+        drawn.append(_block(p, above, parts, target))
+        above = parts[3]
     return rows, shares, drawn
 
 
@@ -70,12 +68,12 @@ def vrgcn_batch(
     """`neighbor_batch`, and P[R, :] of every layer as well."""
     rows, shares, drawn = neighbor_batch(p, seeds, sizes, streams, target, position, mark)
     above, exact = rows, []
-    for layer in range(len(sizes)):
+    for below in drawn:
         indptr = row_pointers(p, above)
         indices, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
         src = exact_block(p, above, indptr, indices, weights, position)
-        exact.append((indptr, indices, weights, src, np.arange(len(above)).astype(np.int32)))
-        above = drawn[layer][3]
+        exact.append((indptr, indices, weights, src, below[4]))
+        above = below[3]
     return rows, shares, drawn, exact
 
 
@@ -85,38 +83,21 @@ def labor_batch(p: Any, seeds: Any, sizes: Any, streams: Any, target: Any, posit
     rows, shares = distinct(seeds, position)
     above, drawn = rows, []
     for layer in range(len(sizes)):
-        indptr, indices, weights, src = labor_block(
-            p, above, sizes[layer], streams[layer], position
-        )
-        rescale_rows(indptr, weights, above, target)
-        drawn.append((indptr, indices, weights, src, np.arange(len(above)).astype(np.int32)))
-        above = src
+        parts = labor_block(p, above, sizes[layer], streams[layer], position)
+        drawn.append(_block(p, above, parts, target))
+        above = parts[3]
     return rows, shares, drawn
 
 
 @njit(nogil=True, cache=True)
 def ladies_batch(
-    p: Any,
-    seeds: Any,
-    sizes: Any,
-    keep: bool,
-    stratified: bool,
-    streams: Any,
-    position: Any,
-    member: Any,
-    mass: Any,
-    sums: Any,
-    peaks: Any,
-    target: Any,
+    p: Any, seeds: Any, sizes: Any, streams: Any, ladies: Any, scratch: Any, mass: Any, target: Any
 ) -> Any:
     """`ladies_block` for every layer, as in `neighbor_batch`."""
-    rows, shares = distinct(seeds, position)
+    rows, shares = distinct(seeds, scratch.position)
     above, drawn = rows, []
     for layer in range(len(sizes)):
-        size, stream = sizes[layer], streams[layer]
-        block = ladies_block(
-            p, above, size, keep, stratified, stream, position, member, mass, sums, peaks, target
-        )
+        block = ladies_block(p, above, sizes[layer], ladies, streams[layer], scratch, mass, target)
         drawn.append(block)
         above = block[3]
     return rows, shares, drawn
@@ -124,49 +105,33 @@ def ladies_batch(
 
 @njit(nogil=True, cache=True)
 def law_batch(
-    p: Any,
-    seeds: Any,
-    sizes: Any,
-    keep: bool,
-    law: Any,
-    threshold: Any,
-    alias: Any,
-    streams: Any,
-    position: Any,
-    member: Any,
+    p: Any, seeds: Any, sizes: Any, streams: Any, columns: Any, keep: bool, scratch: Any,
     target: Any,
-) -> Any:
-    """`law_block` for every layer, as in `neighbor_batch`."""
-    rows, shares = distinct(seeds, position)
+) -> Any:  # fmt: skip
+    """FastGCN's block for every layer, as in `neighbor_batch`."""
+    rows, shares = distinct(seeds, scratch.position)
     above, drawn = rows, []
     for layer in range(len(sizes)):
-        size, stream = sizes[layer], streams[layer]
-        block = law_block(
-            p, above, keep, law, threshold, alias, size, stream, position, member, target
-        )
-        drawn.append(block)
-        above = block[3]
+        head = above if keep else above[:0]
+        src, factor = law_sources(columns, head, sizes[layer], streams[layer], scratch.position)
+        indptr, indices, weights, places = restricted_block(p, above, src, factor, scratch)
+        rescale_rows(indptr, weights, above, target)
+        drawn.append((indptr, indices, weights, src, places))
+        above = src
     return rows, shares, drawn
 
 
 @njit(nogil=True, cache=True)
 def node_batch(
-    p: Any,
-    law: Any,
-    threshold: Any,
-    alias: Any,
-    size: int,
-    stream: Any,
-    position: Any,
-    member: Any,
-    target: Any,
-    mask: Any,
-    seeds: int,
+    p: Any, columns: Any, size: int, stream: Any, scratch: Any, target: Any, mask: Any, seeds: int
 ) -> Any:
-    """`node_block`, weighed, with loss weights: the inverse chance of the nodes in ``mask``."""
-    indptr, indices, weights, nodes, places, kept = node_block(
-        p, law, threshold, alias, size, stream, position, member
-    )
+    """P on the nodes drawn, weighed, with loss weights: the inverse chance of those in ``mask``."""
+    nobody = np.empty(0, np.int32)
+    nodes, factor = law_sources(columns, nobody, size, stream, scratch.position)
+    ones, law = np.ones(len(nodes), np.float32), columns.law[nodes]
+    indptr, indices, weights, places = restricted_block(p, nodes, nodes, ones, scratch)
+    counts = np.rint(factor * size * law)
+    kept = reweight_nodes(indptr, indices, weights, counts, law, size)
     rescale_rows(indptr, weights, nodes, target)
     shares = np.empty(len(nodes), np.float32)
     for k in range(len(nodes)):
@@ -176,43 +141,13 @@ def node_batch(
 
 @njit(nogil=True, cache=True)
 def part_batch(
-    p: Any,
-    part: Any,
-    order: Any,
-    starts: Any,
-    step: int,
-    taken: int,
-    between: float,
-    stream: Any,
-    position: Any,
-    member: Any,
-    target: Any,
-    mask: Any,
+    p: Any, nodes: Any, part: Any, between: float, scratch: Any, target: Any, mask: Any,
     share: float,
-) -> Any:
-    """P on the ``taken`` parts of this step, entries between two of them times ``between``.
-
-    Nodes of ``mask`` have the loss weight ``share``.
-    """
-    parts = len(starts) - 1
-    turn = permutation(parts, stream)
-    chosen = np.empty(taken, np.int64)
-    count = 0
-    for k in range(taken):
-        chosen[k] = turn[(step * taken + k) % parts]
-        count += starts[chosen[k] + 1] - starts[chosen[k]]
-    nodes = np.empty(count, np.int32)
-    out = 0
-    for c in chosen:
-        for k in range(starts[c], starts[c + 1]):
-            nodes[out] = order[k]
-            out += 1
-    ones = np.ones(count, np.float32)
-    indptr, indices, weights, places = restricted_block(p, nodes, nodes, ones, member, position)
+) -> Any:  # fmt: skip
+    """P on ``nodes``, entries between parts times ``between``; loss weights ``share`` or 0."""
+    ones = np.ones(len(nodes), np.float32)
+    indptr, indices, weights, places = restricted_block(p, nodes, nodes, ones, scratch)
     if between != 1.0:
         reweight_parts(indptr, indices, weights, part[nodes], between)
     rescale_rows(indptr, weights, nodes, target)
-    shares = np.empty(count, np.float32)
-    for k in range(count):
-        shares[k] = mask[nodes[k]] * share
-    return indptr, indices, weights, nodes, places, shares
+    return indptr, indices, weights, nodes, places, (mask[nodes] * share).astype(np.float32)

@@ -1,9 +1,8 @@
 """Kernels that draw sources and build blocks.
 
-Each takes a `Propagation` and a thread's scratch arrays. ``position`` (int32, all -1 between calls)
-maps a node to its place among the sources; a kernel puts back what it touched, so nothing here
-costs O(N). Sizes are known before memory is asked for, or a bound is allocated and only the part
-in use is ever touched.
+Each takes a `Propagation` and a thread's scratch arrays (see `Scratch`); a kernel puts back what it
+touched, so nothing here costs O(N). Sizes are known before memory is asked for, or a bound is
+allocated and only the part in use is ever touched.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from numba import njit
 from sgcn.kernels.memory import AHEAD, index, prefetch
 from sgcn.kernels.random import bits, uniform
 
+_ALL = 1 << 62  # neighbours: more than any node has
 _WORD, _BIT = np.uint64(6), np.uint64(63)  # bit j & 63 of word j >> 6
 
 
@@ -68,6 +68,20 @@ def _local_ids(p: Any, rows: Any, indices: Any, weights: Any, position: Any) -> 
 
 
 @njit(nogil=True, cache=True)
+def row_pointers(p: Any, rows: Any, most: int = _ALL) -> Any:
+    """Where every row begins in P[rows, :], with its own entry and ``most`` neighbours at most."""
+    own = 1 if p.loops else 0
+    indptr = np.empty(len(rows) + 1, np.int64)
+    indptr[0] = 0
+    for k in range(len(rows)):
+        if k + AHEAD < len(rows):
+            prefetch(p.indptr, rows[k + AHEAD])
+        degree = p.indptr[rows[k] + 1] - p.indptr[rows[k]]
+        indptr[k + 1] = indptr[k] + min(degree, most) + own
+    return indptr
+
+
+@njit(nogil=True, cache=True)
 def neighbor_block(p: Any, rows: Any, size: int, stream: Any, position: Any, mark: Any) -> Any:
     """``size`` distinct neighbours of every row, uniform; the row's own entry is always kept.
 
@@ -76,13 +90,7 @@ def neighbor_block(p: Any, rows: Any, size: int, stream: Any, position: Any, mar
     """
     n = len(rows)
     own = 1 if p.loops else 0
-    indptr = np.empty(n + 1, np.int64)
-    indptr[0] = 0
-    for k in range(n):
-        if k + AHEAD < n:
-            prefetch(p.indptr, rows[k + AHEAD])
-        degree = p.indptr[rows[k] + 1] - p.indptr[rows[k]]
-        indptr[k + 1] = indptr[k] + min(degree, size) + own
+    indptr = row_pointers(p, rows, size)
     indices = np.empty(indptr[n], np.int32)
     weights = np.empty(indptr[n], np.float32)
     weighted = len(p.values) > 0
@@ -131,19 +139,6 @@ def neighbor_block(p: Any, rows: Any, size: int, stream: Any, position: Any, mar
 
 
 @njit(nogil=True, cache=True)
-def row_pointers(p: Any, rows: Any) -> Any:
-    """Where the entries of every row begin in P[rows, :]."""
-    own = 1 if p.loops else 0
-    indptr = np.empty(len(rows) + 1, np.int64)
-    indptr[0] = 0
-    for k in range(len(rows)):
-        if k + AHEAD < len(rows):
-            prefetch(p.indptr, rows[k + AHEAD])
-        indptr[k + 1] = indptr[k] + p.indptr[rows[k] + 1] - p.indptr[rows[k]] + own
-    return indptr
-
-
-@njit(nogil=True, cache=True)
 def exact_block(p: Any, rows: Any, indptr: Any, indices: Any, weights: Any, position: Any) -> Any:
     """P[rows, :] into ``indices`` and ``weights``, in one pass; the sources, as in `_local_ids`."""
     n, entries = len(rows), len(p.indices)
@@ -186,7 +181,7 @@ def exact_block(p: Any, rows: Any, indptr: Any, indices: Any, weights: Any, posi
 def labor_block(p: Any, rows: Any, size: int, stream: Any, position: Any) -> Any:
     """LABOR-0: node j has one random number for all rows; row i keeps it if u_j < size / deg(i)."""
     n = len(rows)
-    bound = _entries_in(p, rows)
+    bound = row_pointers(p, rows)[-1]
     indptr = np.empty(n + 1, np.int64)
     indptr[0] = 0
     # Every neighbour is written, and stays if the next one is written behind it.
@@ -225,17 +220,6 @@ def labor_block(p: Any, rows: Any, size: int, stream: Any, position: Any) -> Any
     return indptr, indices, weights, _local_ids(p, rows, indices, weights, position)
 
 
-@njit(nogil=True, cache=True)
-def _entries_in(p: Any, rows: Any) -> Any:
-    """How many entries P has in ``rows``, at most."""
-    count = 0
-    for k in range(len(rows)):
-        if k + AHEAD < len(rows):
-            prefetch(p.indptr, rows[k + AHEAD])
-        count += p.indptr[rows[k] + 1] - p.indptr[rows[k]] + 1
-    return count
-
-
 @njit(inline="always")
 def _prefetch_row(p: Any, i: Any) -> None:
     for e in range(p.indptr[i], p.indptr[i + 1], 16):  # a cache line holds 16 ids
@@ -243,14 +227,14 @@ def _prefetch_row(p: Any, i: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def restricted_block(p: Any, rows: Any, src: Any, factor: Any, member: Any, position: Any) -> Any:
+def restricted_block(p: Any, rows: Any, src: Any, factor: Any, scratch: Any) -> Any:
     """P[rows, src] with column k multiplied by ``factor[k]``; also where each row is in ``src``.
 
-    ``member`` is a zeroed bitmap of all nodes: at one bit a node it stays in the first-level cache,
-    and most neighbours of a row are turned away there.
+    Most neighbours of a row are turned away by the bitmap.
     """
+    position, member = scratch.position, scratch.member
     n = len(rows)
-    bound = _entries_in(p, rows)
+    bound = row_pointers(p, rows)[-1]
     indptr = np.empty(n + 1, np.int64)
     indptr[0] = 0
     dst_in_src = np.empty(n, np.int32)
@@ -351,17 +335,7 @@ def _spread(u: float, draw: int, size: int, stratified: bool) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def ladies_draws(
-    p: Any,
-    rows: Any,
-    size: int,
-    keep: bool,
-    stratified: bool,
-    stream: Any,
-    position: Any,
-    sums: Any,
-    peaks: Any,
-) -> Any:
+def ladies_draws(p: Any, rows: Any, size: int, ladies: Any, stream: Any, position: Any) -> Any:
     """``size`` draws from p_j ~ sum over the rows of P_ij^2, without weighing the candidates.
 
     ``stratified`` spreads the rows that are drawn: a row gets the draws it would get on average,
@@ -377,6 +351,7 @@ def ladies_draws(
     entries off the diagonal, and -1 says that nearly all is in the rows' own columns and repeating
     would not end: use `ladies_sources`.
     """
+    keep, stratified, sums, peaks = ladies
     n = len(rows)
     weighted = len(p.values) > 0
     own = p.loops and not keep  # the diagonal may be drawn
@@ -474,23 +449,13 @@ def weigh_draws(
 
 @njit(nogil=True, cache=True)
 def ladies_sources(
-    p: Any,
-    rows: Any,
-    size: int,
-    keep: bool,
-    stratified: bool,
-    stream: Any,
-    position: Any,
-    mass: Any,
+    p: Any, rows: Any, size: int, ladies: Any, stream: Any, position: Any, mass: Any
 ) -> Any:
     """The same law by listing and weighing every candidate; factors 1, count / (size p).
 
     Slower, but it ends whatever the rows are. ``mass`` is a zeroed float64 array of all nodes.
     """
-    bound = 0
-    for i in rows:
-        bound += p.indptr[i + 1] - p.indptr[i] + 1
-    candidates = np.empty(min(bound, len(mass)), np.int32)
+    candidates = np.empty(min(row_pointers(p, rows)[-1], len(mass)), np.int32)
     weighted = len(p.values) > 0
     n = 0
     for i in rows:
@@ -510,7 +475,7 @@ def ladies_sources(
                 candidates[n] = j
                 n += 1
             mass[j] = old + (square * p.values[e] * p.values[e] if weighted else square)
-    if keep:
+    if ladies.keep:
         for i in rows:
             mass[i] = 0.0
 
@@ -529,11 +494,12 @@ def ladies_sources(
     drawn = np.empty(size if m > 0 else 0, np.int32)
     law = np.empty(len(drawn), np.float64)
     for d in range(len(drawn)):
-        u = _spread(uniform(stream, d), d, size, stratified)
+        u = _spread(uniform(stream, d), d, size, ladies.stratified)
         k = min(np.searchsorted(cumulative[:m], u * total, side="right"), m - 1)
         drawn[d] = candidates[k]
         law[d] = cumulative[k] - (cumulative[k - 1] if k > 0 else 0.0)
-    return _gather_draws(rows if keep else rows[:0], drawn, size, law, total, position)
+    head = rows if ladies.keep else rows[:0]
+    return _gather_draws(head, drawn, size, law, total, position)
 
 
 # Another stream: numbers that made the first attempt fail are not random any more.
@@ -542,34 +508,19 @@ _FRESH = np.uint64(0x5851F42D4C957F2D)
 
 @njit(nogil=True, cache=True)
 def ladies_block(
-    p: Any,
-    rows: Any,
-    size: int,
-    keep: bool,
-    stratified: bool,
-    stream: Any,
-    position: Any,
-    member: Any,
-    mass: Any,
-    sums: Any,
-    peaks: Any,
-    target: Any,
+    p: Any, rows: Any, size: int, ladies: Any, stream: Any, scratch: Any, mass: Any, target: Any
 ) -> Any:
     """LADIES' block in one call: between two kernels a thread would have to wait for the GIL."""
-    src, counts, total = ladies_draws(
-        p, rows, size, keep, stratified, stream, position, sums, peaks
-    )
+    src, counts, total = ladies_draws(p, rows, size, ladies, stream, scratch.position)
     if total < 0.0:
-        src, factor = ladies_sources(
-            p, rows, size, keep, stratified, stream ^ _FRESH, position, mass
-        )
+        src, factor = ladies_sources(p, rows, size, ladies, stream ^ _FRESH, scratch.position, mass)
     else:
         factor = np.ones(len(src), np.float32)
-    indptr, indices, weights, dst_in_src = restricted_block(p, rows, src, factor, member, position)
+    indptr, indices, weights, places = restricted_block(p, rows, src, factor, scratch)
     if total >= 0.0:
         weigh_draws(indptr, indices, weights, counts, size, total, p.loops)
     rescale_rows(indptr, weights, rows, target)
-    return indptr, indices, weights, src, dst_in_src
+    return indptr, indices, weights, src, places
 
 
 @njit(nogil=True, cache=True)
@@ -612,14 +563,13 @@ def _alias_draw(threshold: Any, alias: Any, stream: Any, counter: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def law_sources(
-    law: Any, threshold: Any, alias: Any, head: Any, size: int, stream: Any, position: Any
-) -> Any:
-    """``size`` draws from ``law`` over all nodes but ``head``; sources and factors, head first.
+def law_sources(columns: Any, head: Any, size: int, stream: Any, position: Any) -> Any:
+    """``size`` draws from a `ColumnLaw` without ``head``; sources and factors, head first.
 
     Draws that fall on ``head`` are repeated; only where head holds most of the mass are the other
     nodes listed instead (then the list is short against head, or the graph small).
     """
+    law, threshold, alias = columns
     outside = 1.0
     for j in head:
         outside -= law[j]
@@ -656,28 +606,6 @@ def law_sources(
     for j in head:
         position[j] = -1
     return _gather_draws(head, drawn[:count], size, law[drawn[:count]], outside, position)
-
-
-@njit(nogil=True, cache=True)
-def law_block(
-    p: Any,
-    rows: Any,
-    keep: bool,
-    law: Any,
-    threshold: Any,
-    alias: Any,
-    size: int,
-    stream: Any,
-    position: Any,
-    member: Any,
-    target: Any,
-) -> Any:
-    """FastGCN's block in one call, as `ladies_block`."""
-    head = rows if keep else rows[:0]
-    src, factor = law_sources(law, threshold, alias, head, size, stream, position)
-    indptr, indices, weights, dst_in_src = restricted_block(p, rows, src, factor, member, position)
-    rescale_rows(indptr, weights, rows, target)
-    return indptr, indices, weights, src, dst_in_src
 
 
 @njit(nogil=True, cache=True)

@@ -12,15 +12,14 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(nogil=True, cache=True)
-def number_names(
-    data: Any, starts: Any, ends: Any, slots: Any, hashes: Any, pool: Any, offsets: Any,
-    count: int, out: Any,
-) -> Any:  # fmt: skip
+def number_names(data: Any, starts: Any, ends: Any, table: Any, count: int, out: Any) -> Any:
     """``out[f]``: the number of field ``f`` of ``data``; a new name gets the next. Gives how many.
 
-    Name k is ``pool[offsets[k]:offsets[k + 1]]`` with the hash ``hashes[k]``. ``slots`` has a power
-    of two of entries, -1 where it is empty; there must be room for all fields being new.
+    ``table`` is (slots, hashes, pool, offsets). Name k is ``pool[offsets[k]:offsets[k + 1]]`` with
+    the hash ``hashes[k]``; ``slots`` has a power of two of entries, -1 where it is empty. There
+    must be room for all fields being new.
     """
+    slots, hashes, pool, offsets = table
     mask = np.uint64(len(slots) - 1)
     for f in range(len(starts)):
         start, size = starts[f], ends[f] - starts[f]

@@ -23,13 +23,13 @@ _LINE = 16  # float32 numbers in a cache line
 
 
 @njit(nogil=True, cache=True)
-def _cut(indptr: Any, lo: int, hi: int, piece: int) -> int:
+def _cut(indptr: Any, rows: int, piece: int) -> int:
     """Where ``piece`` starts, so that all have as many edges (a row counts as one more)."""
-    target = indptr[lo] + (indptr[hi] - indptr[lo] + hi - lo) * piece // _PIECES
-    first, last = lo, hi
+    target = indptr[0] + (indptr[rows] - indptr[0] + rows) * piece // _PIECES
+    first, last = 0, rows
     while first < last:
         middle = (first + last) // 2
-        if indptr[middle] + middle - lo < target:
+        if indptr[middle] + middle < target:
             first = middle + 1
         else:
             last = middle
@@ -54,7 +54,7 @@ def spmm(indptr: Any, indices: Any, weights: Any, table: Any, ids: Any, out: Any
     source, target = table.reshape(-1), out.reshape(-1)
     last = len(indices) - 1
     for piece in prange(_PIECES):
-        lo, hi = _cut(indptr, 0, rows, piece), _cut(indptr, 0, rows, piece + 1)
+        lo, hi = _cut(indptr, rows, piece), _cut(indptr, rows, piece + 1)
         if width < LANES:
             for k in range(lo, hi):
                 acc = out[k]
@@ -76,31 +76,21 @@ def spmm(indptr: Any, indices: Any, weights: Any, table: Any, ids: Any, out: Any
 
 
 @parallel
-def propagate(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    row: Any,
-    col: Any,
-    loops: bool,
-    lo: int,
-    h: Any,
-    out: Any,
-) -> None:
-    """out = P[lo : lo + len(out), :] h with P = diag(row) (A + I) diag(col).
+def propagate(p: Any, h: Any, out: Any) -> None:
+    """out = P h for a `Propagation`, which may have fewer rows than columns.
 
     For each stripe diag(col) h is written down first, N rows of two cache lines: what the edges
     read at random is then small enough to stay in the cache, and scaled already. That does not pay
     for few rows of P; the sums are the same.
     """
-    nodes, width = h.shape
-    hi = lo + len(out)
+    indptr, indices, values, row, col, loops = p
+    (nodes, width), rows = h.shape, len(out)
     weighted = len(values) > 0
     source = h.reshape(-1)
     if width < LANES:
         for piece in prange(_PIECES):
-            for i in range(_cut(indptr, lo, hi, piece), _cut(indptr, lo, hi, piece + 1)):
-                acc = out[i - lo]
+            for i in range(_cut(indptr, rows, piece), _cut(indptr, rows, piece + 1)):
+                acc = out[i]
                 for f in range(width):
                     own = number(source, i * width + f)
                     acc[f] = col[i] * own if loops else np.float32(0.0)
@@ -113,14 +103,14 @@ def propagate(
                     acc[f] *= row[i]
         return
     target = out.reshape(-1)
-    few = indptr[hi] - indptr[lo] < nodes
+    few = indptr[rows] - indptr[0] < nodes
     scaled = np.empty(0 if few else nodes * LANES, np.float32)
     last = len(indices) - 1
     for stripe in range(0, width, LANES):
         f = min(stripe, width - LANES)
         if few:
             for piece in prange(_PIECES):
-                for i in range(_cut(indptr, lo, hi, piece), _cut(indptr, lo, hi, piece + 1)):
+                for i in range(_cut(indptr, rows, piece), _cut(indptr, rows, piece + 1)):
                     total = zeros()
                     if loops:
                         total = scale(col[i], load(source, i * width + f))
@@ -130,13 +120,13 @@ def propagate(
                         if weighted:
                             term = scale(values[e], term)
                         total = add(total, term)
-                    store(target, (i - lo) * width + f, scale(row[i], total))
+                    store(target, i * width + f, scale(row[i], total))
             continue
         for piece in prange(_PIECES):
             for i in range(nodes * piece // _PIECES, nodes * (piece + 1) // _PIECES):
                 store(scaled, i * LANES, scale(col[i], load(source, i * width + f)))
         for piece in prange(_PIECES):
-            for i in range(_cut(indptr, lo, hi, piece), _cut(indptr, lo, hi, piece + 1)):
+            for i in range(_cut(indptr, rows, piece), _cut(indptr, rows, piece + 1)):
                 total = zeros()
                 if loops:
                     total = load(scaled, i * LANES)
@@ -146,7 +136,7 @@ def propagate(
                     if weighted:
                         term = scale(values[e], term)
                     total = add(total, term)
-                store(target, (i - lo) * width + f, scale(row[i], total))
+                store(target, i * width + f, scale(row[i], total))
 
 
 @njit(nogil=True, cache=True)
@@ -245,8 +235,9 @@ def sparse_rows_dense(indptr: Any, indices: Any, data: Any, ids: Any, out: Any) 
 
 
 @njit(nogil=True, cache=True)
-def edge_weights(indptr: Any, indices: Any, values: Any, row: Any, col: Any, loops: bool) -> Any:
+def edge_weights(p: Any) -> Any:
     """CSR arrays of P with its values written out, own entries first in their rows."""
+    indptr, indices, values, row, col, loops = p
     n = len(row)
     extra = 1 if loops else 0
     out_ptr = np.empty(n + 1, np.int64)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from sgcn.kernels.blocks import law_sources, restricted_block
 from sgcn.kernels.random import uniform
 
 
@@ -61,21 +60,14 @@ def _has_edge(p: Any, i: int, j: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def reweight_edges(
-    p: Any,
-    indptr: Any,
-    indices: Any,
-    weights: Any,
-    nodes: Any,
-    hits: Any,
-    linked: int,
-    draws: int,
-    directed: bool,
+    p: Any, block: Any, nodes: Any, hits: Any, linked: int, draws: int, directed: bool
 ) -> None:
     """Divide off-diagonal entries, in place, by Pr(j kept | i kept) under ``draws`` edge draws.
 
     With a, b, q the probabilities that one draw touches i, j, both:
     Pr(i, j) = 1 - (1-a)^m - (1-b)^m + (1-a-b+q)^m.
     """
+    indptr, indices, weights = block
     missed = np.empty(len(nodes), np.float64)
     for k in range(len(nodes)):
         missed[k] = (1.0 - hits[nodes[k]] / linked) ** draws
@@ -103,33 +95,19 @@ def reweight_nodes(
 
     Given that i was drawn at least once, one draw fewer is free: E[count_j | i kept] is
     draws p_j (1 - (1-p_i)^(draws-1)) / (1 - (1-p_i)^draws), and that is what is divided by.
-    Returns the chance of every node to be kept.
+    By expm1 and log1p, which do not round a tiny p away. Returns every node's chance to be kept.
     """
     kept = np.empty(len(counts), np.float64)
     for k in range(len(counts)):
-        missed = (1.0 - law[k]) ** (draws - 1)
-        rest = 1.0 - missed
-        kept[k] = 1.0 - missed * (1.0 - law[k])
+        missed = np.log1p(-law[k])  # the logarithm of one draw's chance to miss
+        kept[k] = -np.expm1(draws * missed)
+        rest = -np.expm1((draws - 1) * missed)
         for e in range(indptr[k], indptr[k + 1]):
             other = indices[e]
             if other != k:
-                weights[e] *= np.float32(counts[other] * kept[k] / (draws * law[other] * rest))
+                factor = counts[other] / (draws * law[other]) * (kept[k] / rest)
+                weights[e] = np.float32(weights[e] * factor)
     return kept
-
-
-@njit(nogil=True, cache=True)
-def node_block(
-    p: Any, law: Any, threshold: Any, alias: Any, size: int, stream: Any, position: Any, member: Any
-) -> Any:
-    """The node variant in one call: P on the nodes drawn, weighted, and every node's chance."""
-    nobody = np.empty(0, np.int32)
-    nodes, factor = law_sources(law, threshold, alias, nobody, size, stream, position)
-    ones = np.ones(len(nodes), np.float32)
-    indptr, indices, weights, places = restricted_block(p, nodes, nodes, ones, member, position)
-    mine = law[nodes]
-    counts = np.rint(factor * size * mine)
-    kept = reweight_nodes(indptr, indices, weights, counts, mine, size)
-    return indptr, indices, weights, nodes, places, kept
 
 
 @njit(nogil=True, cache=True)

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from sgcn.block import Batch, Block, Float32, Int32
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
-from sgcn.kernels import batches
+from sgcn.kernels import ColumnLaw, batches
+from sgcn.kernels import Scratch as Arrays
 from sgcn.kernels import blocks as kernels
 from sgcn.options import Options, one_of, option, per_layer
 from sgcn.rng import Key, Stream
@@ -69,8 +70,10 @@ class Scratch(threading.local):
         position: Int32 = self.get("position", len(graph), np.int32, -1)
         return position
 
-    def member(self, graph: Graph) -> Any:
-        return self.get("member", len(graph) // 64 + 1, np.uint64)
+    def of(self, graph: Graph) -> Arrays:
+        """What kernels need that look for sources among all nodes."""
+        member = self.get("member", len(graph) // 64 + 1, np.uint64)
+        return Arrays(self.position(graph), member)
 
 
 scratch = Scratch()
@@ -291,27 +294,19 @@ def induced_block(graph: Graph, nodes: Int32) -> Block:
         nodes,
         nodes,
         np.ones(len(nodes), np.float32),
-        scratch.member(graph),
-        scratch.position(graph),
+        scratch.of(graph),
     )
     return Block(indptr, indices, weights, nodes, nodes, own_index)
 
 
-@dataclass(frozen=True)
-class ColumnLaw:
-    """FastGCN's law over all nodes with the table that draws from it."""
+def column_law(graph: Graph) -> ColumnLaw:
+    """FastGCN's law over all nodes."""
 
-    law: npt.NDArray[np.float64]
-    threshold: npt.NDArray[np.float64]
-    alias: Int32
+    def make() -> ColumnLaw:
+        law = kernels.column_law(graph.propagation)
+        return ColumnLaw(law, *kernels.alias_table(law))
 
-    @staticmethod
-    def of(graph: Graph) -> ColumnLaw:
-        def make() -> ColumnLaw:
-            law = kernels.column_law(graph.propagation)
-            return ColumnLaw(law, *kernels.alias_table(law))
-
-        return graph.memo("column_law", make)
+    return graph.memo("column_law", make)
 
 
 def checked_nodes(ids: Any, nodes: int) -> Int32:

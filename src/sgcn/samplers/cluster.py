@@ -11,6 +11,7 @@ from sgcn import store
 from sgcn.block import Batch, Block, Int32
 from sgcn.graph import Graph
 from sgcn.kernels import batches as kernels
+from sgcn.kernels.random import permutation
 from sgcn.options import flag, integer, option
 from sgcn.rng import Key
 from sgcn.samplers.base import (
@@ -34,6 +35,9 @@ class Partition:
     @property
     def parts(self) -> int:
         return len(self.starts) - 1
+
+    def nodes(self, part: int) -> Int32:
+        return self.order[self.starts[part] : self.starts[part + 1]]
 
 
 @dataclass(frozen=True)
@@ -69,17 +73,14 @@ class Cluster(Sampler):
         partition = partition_of(graph, self.parts)
         parts = partition.parts
         taken = min(self.parts_per_batch, parts)
+        turn = permutation(parts, key.shuffle_stream())
+        chosen = turn[(key.step * taken + np.arange(taken)) % parts]
         indptr, indices, weights, nodes, own_index, loss_weights = kernels.part_batch(
             graph.propagation,
+            np.concatenate([partition.nodes(part) for part in chosen]),
             partition.part,
-            partition.order,
-            partition.starts,
-            key.step,
-            taken,
             (parts - 1) / (taken - 1) if self.rescale_between and taken > 1 else 1.0,
-            key.shuffle_stream(),
-            scratch.position(graph),
-            scratch.member(graph),
+            scratch.of(graph),
             row_targets(graph, self.weighting),
             seeds.mask,
             parts / (taken * max(seeds.size, 1)),

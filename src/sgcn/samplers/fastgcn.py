@@ -11,8 +11,8 @@ from sgcn.graph import Graph
 from sgcn.kernels import batches as kernels
 from sgcn.options import flag, option
 from sgcn.samplers.base import (
-    ColumnLaw,
     OneCallSampler,
+    column_law,
     row_targets,
     scratch,
     sizes_of_layers,
@@ -39,17 +39,13 @@ class Fastgcn(OneCallSampler):
     def _draw(
         self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
     ) -> Any:
-        law = ColumnLaw.of(graph)
         return kernels.law_batch(
             graph.propagation,
             seeds,
             sizes_of_layers(self.sizes, layers, depth),
-            self.keep_destinations,
-            law.law,
-            law.threshold,
-            law.alias,
             streams,
-            scratch.position(graph),
-            scratch.member(graph),
+            column_law(graph),
+            self.keep_destinations,
+            scratch.of(graph),
             row_targets(graph, self.weighting),
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from sgcn.block import Int32
 from sgcn.graph import Graph
+from sgcn.kernels import LadiesLaw
 from sgcn.kernels import batches as kernels
 from sgcn.kernels.blocks import square_sums
 from sgcn.options import flag, one_of, option
@@ -44,19 +45,15 @@ class Ladies(OneCallSampler):
     def _draw(
         self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
     ) -> Any:
-        p = graph.propagation
-        sums, peaks = graph.memo("square_sums", lambda: square_sums(p))
+        squares = graph.memo("square_sums", lambda: square_sums(graph.propagation))
+        law = LadiesLaw(self.keep_destinations, self.draws == "stratified", *squares)
         return kernels.ladies_batch(
-            p,
+            graph.propagation,
             seeds,
             sizes_of_layers(self.sizes, layers, depth),
-            self.keep_destinations,
-            self.draws == "stratified",
             streams,
-            scratch.position(graph),
-            scratch.member(graph),
+            law,
+            scratch.of(graph),
             scratch.get("mass", len(graph), np.float64),
-            sums,
-            peaks,
             row_targets(graph, self.weighting),
         )

@@ -16,9 +16,9 @@ from sgcn.kernels.batches import node_batch
 from sgcn.options import integer, one_of, option
 from sgcn.rng import Key, Stream
 from sgcn.samplers.base import (
-    ColumnLaw,
     NodeSet,
     Sampler,
+    column_law,
     induced_block,
     row_targets,
     scratch,
@@ -65,16 +65,12 @@ class Saint(Sampler):
         return Batch((block,) * depth, share.astype(np.float32))
 
     def _nodes(self, graph: Graph, seeds: NodeSet, stream: np.uint64, depth: int) -> Batch:
-        law = ColumnLaw.of(graph)
         indptr, indices, weights, nodes, own_index, loss_weights = node_batch(
             graph.propagation,
-            law.law,
-            law.threshold,
-            law.alias,
+            column_law(graph),
             self.size,
             stream,
-            scratch.position(graph),
-            scratch.member(graph),
+            scratch.of(graph),
             row_targets(graph, self.weighting),
             seeds.mask,
             max(seeds.size, 1),
@@ -90,9 +86,7 @@ class Saint(Sampler):
         block = induced_block(graph, nodes)
         kernels.reweight_edges(
             p,
-            block.indptr,
-            block.indices,
-            block.weights,
+            (block.indptr, block.indices, block.weights),
             nodes,
             hits,
             len(linked),

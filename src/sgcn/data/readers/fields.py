@@ -91,10 +91,11 @@ class Names:
         """The number of each field, row by row; a new name gets the next."""
         self._make_room(fields.starts.size, int(np.subtract(fields.ends, fields.starts).sum()))
         out = np.empty(fields.starts.shape, np.int32)
+        table = (self._slots, self._hashes, self._pool, self._offsets)
+        starts, ends = fields.starts.reshape(-1), fields.ends.reshape(-1)
         self.count = kernels.number_names(
-            fields.data, fields.starts.reshape(-1), fields.ends.reshape(-1), self._slots,
-            self._hashes, self._pool, self._offsets, self.count, out.reshape(-1),
-        )  # fmt: skip
+            fields.data, starts, ends, table, self.count, out.reshape(-1)
+        )
         return out
 
     def number_ints(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
