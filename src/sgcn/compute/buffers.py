@@ -231,19 +231,7 @@ def distance(a: Tensor, b: Tensor) -> float:
 
 def added(out: Tensor, base: Tensor) -> Tensor:
     """out + base, a constant."""
-    if not _pooled(out, base):
-        return out + base
-    return applied(_Added, out, base)
-
-
-class _Added(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, out: Tensor, base: Tensor) -> Tensor:
-        return torch.add(out, base, out=empty(*out.shape))
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
-        return g, None
+    return applied(_Shifted, out, None, base) if _pooled(out, base) else out + base
 
 
 def shifted(out: Tensor, reference: Tensor, base: Tensor) -> Tensor:
@@ -257,7 +245,9 @@ class _Shifted(torch.autograd.Function):
     """The reference and the base are constants."""
 
     @staticmethod
-    def forward(ctx: Any, out: Tensor, reference: Tensor, base: Tensor) -> Tensor:
+    def forward(ctx: Any, out: Tensor, reference: Tensor | None, base: Tensor) -> Tensor:
+        if reference is None:
+            return torch.add(out, base, out=empty(*out.shape))
         return torch.sub(out, reference, out=empty(*out.shape)).add_(base)
 
     @staticmethod

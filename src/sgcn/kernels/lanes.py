@@ -66,18 +66,14 @@ def _read(shape: Any, context: Any, builder: Any, kind: Any, array: Any, at: Any
     return builder.bitcast(builder.shl(builder.zext(bits, wide), upper), shape)
 
 
-def _load(typing: Any, array: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _read(_VECTOR, context, builder, signature.args[0], *args)
+def _reader(shape: Any, result: Any) -> Any:
+    def read(typing: Any, array: Any, at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _read(shape, context, builder, signature.args[0], *args)
 
-    return _lanes(array, types.intp), generate
+        return result(array, types.intp), generate
 
-
-def _number(typing: Any, array: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _read(_FLOAT, context, builder, signature.args[0], *args)
-
-    return types.float32(array, types.intp), generate
+    return intrinsic(read)
 
 
 def _store(typing: Any, array: Any, at: Any, lanes: Any) -> Any:
@@ -118,8 +114,8 @@ def _zeros(typing: Any) -> Any:
 #: ``scale(factor, lanes)``; arrays are flat, and ``array[at : at + LANES]`` must be inside.
 #: ``number(array, at)`` is one of them.
 zeros: Any = intrinsic(_zeros)
-load: Any = intrinsic(_load)
-number: Any = intrinsic(_number)
+load: Any = _reader(_VECTOR, _lanes)
+number: Any = _reader(_FLOAT, types.float32)
 store: Any = intrinsic(_store)
 add: Any = intrinsic(_add)
 scale: Any = intrinsic(_scale)
