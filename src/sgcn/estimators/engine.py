@@ -220,6 +220,12 @@ class Engine:
         self, batch: Batch, passes: Passes, formed: Formed, norms: list[float], growth: float
     ) -> Outcome:
         loss = float(passes.live.loss.detach())
+        # What is not written is let go now: the optimiser's step and the next sample need memory.
+        passes.stale = None
+        if passes.recall is not None:
+            passes.recall.forget()
+        if self.sampler_state is None:
+            formed.layer_gradients = []
         pending = Pending(passes, formed, norms, batch)
         return Outcome(
             formed.gradient, loss, False, growth, transfer=passes.transfer, pending=pending

@@ -79,6 +79,11 @@ class Recall:
         found: T = self._made[name, level]
         return found
 
+    def forget(self) -> None:
+        """Let go of all rows: what is left serves `ForwardRule.commit`."""
+        self.rows.clear()
+        self._made.clear()
+
     def remember(self, name: str, level: int, value: Any) -> None:
         self._made.setdefault((name, level), value)
 
