@@ -72,12 +72,14 @@ def test_features_of_any_kind(sparse, preaggregate):
     assert distance(parts, whole) <= 1e-6
 
 
+@pytest.mark.parametrize("storage", ["memory", "disk"])
 @pytest.mark.parametrize("name", ["sgcn++", "anchored++", "vrgcn++", "first"])
-def test_training_with_chunks(name):
+def test_training_with_chunks(name, storage, tmp_path):
     """Snapshots in chunks leave the same histories behind, so regular steps go on the same."""
     runs = []
     for chunk in (None, 17):
-        engine = make_engine(GRAPH, early(name, gap=4), "neighbor", chunk=chunk)
+        made = early(name, gap=4, table_storage=storage)
+        engine = make_engine(GRAPH, made, "neighbor", chunk=chunk, scratch=tmp_path)
         runs.append([outcome.gradient for outcome in drive(engine, 6)])
     for whole, parts in zip(*runs, strict=True):
         for key, wanted in whole.items():

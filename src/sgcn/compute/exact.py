@@ -48,6 +48,10 @@ class Network(Protocol):
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]: ...
 
 
+#: A new table of so many rows and columns: in memory, or wherever rows live.
+Allocate = Callable[[int, int], Tensor]
+
+
 #: The loss of rows lo to hi of the last layer, given their logits; None if none of them has one.
 Loss = Callable[[Tensor, int, int], Tensor | None]
 
@@ -126,9 +130,11 @@ class ExactPass:
         features: RowStore,
         *,
         chunk: int | None = None,
+        allocate: Allocate = torch.zeros,
     ) -> None:
+        """``allocate`` makes the tables that chunks are written to."""
         self.network, self.weights, self.layers = network, weights, layers
-        self.features, self.chunk = features, chunk
+        self.features, self.chunk, self._allocate = features, chunk, allocate
         self.z: list[Tensor] = []  # of each layer, all its rows, without gradients
         self._at_once: dict[int, _Segment] = {}  # layers that were run in one part
         self._logits: Tensor | None = None
@@ -149,7 +155,7 @@ class ExactPass:
                 else:
                     with torch.no_grad():
                         z = self._run(level, part).z
-                    rows = torch.empty(len(layer), z.shape[1]) if rows is None else rows
+                    rows = self._allocate(len(layer), z.shape[1]) if rows is None else rows
                     rows[part.lo : part.hi] = z
             assert rows is not None
             self.z.append(rows)
@@ -216,7 +222,7 @@ class ExactPass:
                     below = by_leaf
                 else:
                     if below is None:
-                        below = torch.zeros(len(self.z[level - 1]), by_leaf.shape[1])
+                        below = self._allocate(len(self.z[level - 1]), by_leaf.shape[1])
                     below.index_add_(0, part.sources, by_leaf)
             if level > 0:
                 assert below is not None

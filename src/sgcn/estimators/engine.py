@@ -100,13 +100,13 @@ class Engine:
         self.train, self.sampler, self.seed = train, sampler, seed
         self.shortcuts, self.scored = shortcuts or Shortcuts(), scored
         self.weights: Weights = dict(model.named_parameters())
-        self.operands = Operands(
-            model, graph, task, train,
-            preaggregate=preaggregate, needed_rows=self._needed_rows(), chunk=chunk,
-        )  # fmt: skip
         self._folder = None
         if estimator.table_storage == "disk":
             self._folder = scratch or Path(tempfile.gettempdir())
+        self.operands = Operands(
+            model, graph, task, train, preaggregate=preaggregate,
+            needed_rows=self._needed_rows(), chunk=chunk, folder=self._folder,
+        )  # fmt: skip
         rule = estimator.forward
         layers = model.depth - (not rule.keeps_last_layer) if rule.needs_snapshot else 0
         self.histories = [self._history(level) for level in range(layers)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from sgcn.kernels.random import permutation
 from sgcn.machine import physical_memory
 from sgcn.nn import Model
 from sgcn.rng import Key, Stream
-from sgcn.rows import DenseRows, store_of
+from sgcn.rows import DenseRows, allocate, store_of
 from sgcn.samplers.base import Sampler, exact_block
 from sgcn.task import Task
 
@@ -55,9 +56,11 @@ class Operands:
         preaggregate: bool = False,
         needed_rows: Int32 | None = None,
         chunk: int | None = None,
+        folder: Path | None = None,
     ) -> None:
         """``needed_rows``: the rows that the last layer of an exact pass is for; None: all.
-        ``chunk``: rows at a time in an exact pass; None: as memory allows."""
+        ``chunk``: rows at a time in an exact pass; None: as memory allows. ``folder``: where the
+        tables of a pass in chunks live; None: in memory."""
         if graph.x is None:
             raise SgcnError("the graph has no features (x), expected one row for each node")
         self.model, self.graph, self.task, self.train = model, graph, task, train
@@ -68,7 +71,7 @@ class Operands:
         self.sums: RowStore | None = None  # P X
         if preaggregate:
             self.sums = DenseRows(sum_features(graph, self.features))
-        self.needed_rows = needed_rows
+        self.needed_rows, self._folder = needed_rows, folder
         self.chunk = chunk_for(graph, dict(model.named_parameters())) if chunk is None else chunk
 
     # -- the whole graph ------------------------------------------------------------------------
@@ -95,8 +98,13 @@ class Operands:
         layers = [self._first] + [self._all_rows] * (self.model.depth - 1)
         if needed_only and self.needed_rows is not None:
             layers[-1] = self._last
-        found = ExactPass(self.model, weights, layers, self.features, chunk=self.chunk)
+        found = ExactPass(
+            self.model, weights, layers, self.features, chunk=self.chunk, allocate=self._table
+        )
         return found.forward()
+
+    def _table(self, rows: int, columns: int) -> Tensor:
+        return allocate(rows, columns, folder=self._folder).data
 
     def loss(self, *, needed_only: bool = True) -> _MeanLoss:
         """The mean loss over the training nodes, as `ExactPass.backward` takes it."""
