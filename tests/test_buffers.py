@@ -11,7 +11,6 @@ from sgcn import Graph
 from sgcn.compute import buffers
 from sgcn.compute.buffers import Pool
 from sgcn.compute.operators import GraphOperator
-from sgcn.kernels import dense
 from sgcn.rows import LazyRows, store_of
 
 LARGE = (700, 400)  # more numbers than `Pool.least`: from the pool
@@ -36,25 +35,20 @@ def assert_same(ours, plain, inputs, *, exactly: bool = True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("ours", [False, True])
 @pytest.mark.parametrize("width", [3, 500])
 @pytest.mark.parametrize("shape", [LARGE, SMALL])
-def test_product(shape, width, ours, monkeypatch):
-    monkeypatch.setattr(dense, "PREFERRED", ours)
+def test_product(shape, width):
     inputs = matrices(shape, (shape[1], width), (width,))
     for plain, some in ((lambda a, w, b: b + torch.mm(a, w), inputs), (torch.mm, inputs[:2])):
-        assert_same(buffers.product, plain, some, exactly=not ours)
+        assert_same(buffers.product, plain, some)
     a, w = matrices(shape, (width, shape[1]))
-    assert_same(
-        lambda a, w: buffers.product(a, w.T), lambda a, w: a @ w.T, [a, w], exactly=not ours
-    )
+    assert_same(lambda a, w: buffers.product(a, w.T), lambda a, w: a @ w.T, [a, w])
 
 
-@pytest.mark.parametrize("ours", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(50, 9), (50, 1), (1, 9), (1, 1)])
-def test_product_of_some_rows(shape, dtype, ours, monkeypatch):
-    monkeypatch.setattr(dense, "PREFERRED", ours)
+def test_product_of_some_rows(shape, dtype, monkeypatch):
+    monkeypatch.setattr(buffers, "_ROWS_AT_ONCE", 2)
     rows, width = shape
     table, weight = matrices(shape, (width, 20))
     table = table.detach().to(dtype)
@@ -69,10 +63,8 @@ def test_product_of_some_rows(shape, dtype, ours, monkeypatch):
     assert torch.equal(by_weight, torch.zeros(width, 20))
 
 
-@pytest.mark.parametrize("ours", [False, True])
-def test_products_of_any_layout(ours, monkeypatch):
+def test_products_of_any_layout():
     """Parts, steps and repetitions of other tensors, and rows or columns of one."""
-    monkeypatch.setattr(dense, "PREFERRED", ours)
     a, b = (m.detach() for m in matrices((60, 40), (40, 50)))
     left = {
         "part": a[3:, :40], "step": a[::2], "row": a[:1], "transposed": b.T[:, :40], "none": a[:0],

@@ -23,7 +23,6 @@ from sgcn.kernels import (
     activations,
     blocks,
     csr,
-    dense,
     describe,
     random,
     spmm,
@@ -538,48 +537,6 @@ def test_spmm(graph, data, width, precision):
         out = np.full((len(rows), width), np.nan, np.float32)
         spmm.spmm(*block, source, ids, out)
         np.testing.assert_array_equal(out, wanted)
-
-
-# -- dense.py -----------------------------------------------------------------------------------
-
-#: Around a tile, around the parts that are copied at a time, and one of each.
-HEIGHTS = (1, 5, 6, 7, 95, 97, 130, 520)
-WIDTHS = (1, 15, 16, 63, 64, 65, 130, 257, 300)
-TERMS = (1, 2, 31, 33, 255, 257, 640, 641, 1300)
-
-
-@given(
-    st.sampled_from(HEIGHTS), st.sampled_from(WIDTHS), st.sampled_from(TERMS), precisions,
-    st.booleans(), st.booleans(), st.booleans(), st.sampled_from([1, 2, 3]),
-)  # fmt: skip
-def test_product(height, width, terms, precision, gathered, a_turned, b_turned, threads):
-    """Within the rounding of a sum, whatever the threads; rows in any order, some twice."""
-    shape = (terms, height) if a_turned else (height, terms)
-    table, a = random_table(*shape, precision)
-    b = np.random.default_rng(1).normal(size=(width, terms) if b_turned else (terms, width))
-    b = b.astype(np.float32)
-    ids = None
-    if gathered:
-        ids = np.random.default_rng(2).integers(0, len(a), len(a)).astype(np.int32)
-    out = np.full((height, width), np.nan, np.float32)
-    dense.product(table, ids, a_turned, b, b_turned, out, threads)
-    wanted = twins.dense.product(a, ids, a_turned, b, b_turned)
-    sizes = twins.dense.product(abs(a), ids, a_turned, abs(b), b_turned)
-    assert (abs(out - wanted) <= (terms + 2) * ULP / 2 * sizes).all()
-    again = np.full_like(out, np.nan)
-    dense.product(table, ids, a_turned, b, b_turned, again, 4 - threads)
-    np.testing.assert_array_equal(out, again)
-
-
-def test_a_row_of_a_product_does_not_depend_on_its_place():
-    """A batch and the whole graph make the same of a node: corrections vanish to the bit."""
-    rng = np.random.default_rng(0)
-    a, b = (rng.normal(size=size).astype(np.float32) for size in ((500, 70), (70, 100)))
-    whole, some = np.empty((500, 100), np.float32), np.empty((77, 100), np.float32)
-    ids = rng.permutation(500)[:77].astype(np.int32)
-    dense.product(a, None, False, b, False, whole, 1)
-    dense.product(a, ids, False, b, False, some, 2)
-    np.testing.assert_array_equal(some, whole[ids])
 
 
 # -- activations.py -----------------------------------------------------------------------------

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sgcn.kernels import activations, dense
-from sgcn.kernels.threads import kernel_threads
+from sgcn.kernels import activations
 
 
 class Pool:
@@ -130,62 +129,38 @@ class _Product(torch.autograd.Function):
 
 def rows_product(table: Tensor, ids: Tensor, weight: Tensor) -> Tensor:
     """table[ids] W, of a table that needs no gradient; it may have 16 bits a number."""
-    whole = table.dtype == torch.float32
-    if whole and not (_pooled(table, weight) and dense.PREFERRED and weight.shape[1] >= _NARROW):
+    if table.dtype == torch.float32:
         return product(rows_of(table, ids), weight)
     return applied(_RowsProduct, weight, table, ids)
 
 
+_ROWS_AT_ONCE = 1 << 13  # rows of 16-bit numbers that are float32 at one time
+
+
 class _RowsProduct(torch.autograd.Function):
-    """The rows are never written down: each part of the product takes those that it needs."""
+    """Some rows at a time become float32, forward and again backward: never all of them."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, table: Tensor, ids: Tensor) -> Tensor:
         ctx.save_for_backward(table, ids)
-        return _kernel((table, False), _stored(weight), ids)
+        out = empty(len(ids), weight.shape[1])
+        for part, some in zip(out.split(_ROWS_AT_ONCE), ids.split(_ROWS_AT_ONCE), strict=True):
+            torch.mm(table.index_select(0, some).float(), weight, out=part)
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
         table, ids = ctx.saved_tensors
-        return _kernel((table, True), _stored(g), ids), None, None
-
-
-_NARROW = 16  # columns: for fewer most of a tile would be idle
+        by_weight = torch.zeros(table.shape[1], g.shape[1])
+        for part, some in zip(g.split(_ROWS_AT_ONCE), ids.split(_ROWS_AT_ONCE), strict=True):
+            by_weight.addmm_(table.index_select(0, some).float().T, part)
+        return by_weight, None, None
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
     """A B of float32 matrices on the CPU, of which no gradient is asked."""
-    if dense.PREFERRED and b.shape[1] >= _NARROW:
-        return _kernel(_stored(a), _stored(b))
-    if dense.PREFERRED and a.shape[0] >= _NARROW and _stored(a)[1]:
-        # A few columns of A^T B are a few rows of B^T A.
-        return _kernel(_stored(b.T), _stored(a.T)).T
     return torch.mm(a, b, out=empty(a.shape[0], b.shape[1]))
-
-
-#: A matrix as it lies in memory, row by row, and whether its transposed is meant.
-Stored = tuple[Tensor, bool]
-
-
-def _stored(matrix: Tensor) -> Stored:
-    if matrix.is_contiguous() or not matrix.T.is_contiguous():
-        return matrix, False
-    return matrix.T, True
-
-
-def _kernel(left: Stored, right: Stored, ids: Tensor | None = None) -> Tensor:
-    """A B by our kernel; with ``ids`` A is made of these rows of what is stored."""
-    (a, a_turned), (b, b_turned) = left, right
-    rows = len(a) if ids is None else len(ids)
-    out = empty(a.shape[1] if a_turned else rows, b.shape[0] if b_turned else b.shape[1])
-    if b.shape[1 if b_turned else 0] == 0:
-        return out.zero_()
-    dense.product(
-        numbers(a), None if ids is None else ids.numpy(), a_turned, numbers(b), b_turned,
-        out.numpy(), min(torch.get_num_threads(), kernel_threads()),
-    )  # fmt: skip
-    return out
 
 
 def numbers(h: Tensor) -> npt.NDArray[Any]:
