@@ -54,6 +54,17 @@ def check_target(option: str, path: Path, endings: Sequence[str]) -> None:
         raise SgcnError(f"{option} is '{path}', expected a directory where files can be written")
 
 
+def nearest_folder(path: Path) -> Path:
+    """``path`` itself or the first above it that exists: the place where it would be made."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())
+
+
+def can_be_made(path: Path) -> bool:
+    """Whether the directory ``path`` is there, or can be made, and files can be written to it."""
+    home = nearest_folder(path)
+    return home.is_dir() and os.access(home, os.W_OK)
+
+
 def check_new(path: Path) -> Path:
     """``path`` itself, if nothing is there yet: said before the work and not after it."""
     if os.path.exists(path):  # a name that is too long is for whoever writes to complain about

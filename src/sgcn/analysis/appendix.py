@@ -24,8 +24,8 @@ from sgcn.analysis.bounds import Constants, Distances, Norms, Theorem
 from sgcn.analysis.moments import Mean, Split
 from sgcn.analysis.network import Input, Matrix, Network, matrix_of, refusal, steepest
 from sgcn.analysis.probe import GradientProbe, fresh_seeds
-from sgcn.analysis.theory import DRAWS, Entries, Float64, formula
-from sgcn.block import Batch, Block
+from sgcn.analysis.theory import DRAWS, Entries, Float64, Moments, formula
+from sgcn.block import Batch
 from sgcn.errors import SgcnError
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
@@ -142,7 +142,7 @@ def check_room(model: Model, graph: Graph, draws: int) -> None:
     weights, widths = sum(a * b for a, b in shapes), sum(a + b for a, b in shapes)
     entries = graph.edges + len(graph) * graph.self_loops
     check_memory(
-        8 * (draws * weights + 2 * model.depth * entries + 4 * len(graph) * widths),
+        8 * (draws * weights + 3 * model.depth * entries + 4 * len(graph) * widths),
         f"{draws:,} gradients of {weights:,} weights, {entries:,} entries and an exact pass",
         "take fewer draws, narrower layers or a smaller graph",
     )
@@ -228,12 +228,10 @@ class _Draws:
     def __init__(self, setting: _Setting, draws: int) -> None:
         self.setting, self.draws = setting, draws
         check_room(setting.model, setting.graph, draws)
-        depth, entries = setting.model.depth, len(setting.entries.value)
+        depth = setting.model.depth
         weights = sum(w.numel() for w in setting.network.weights)
         self.errors = np.empty((draws, weights))
-        self.total = np.zeros((depth, entries))
-        self.kept = np.zeros((depth, len(setting.graph)))
-        self.far, self.absent = np.zeros(depth), np.zeros(depth)
+        self.moments = [Moments(setting.entries, 1) for _ in range(depth)]
         self.batch, self.loss_factor = 0.0, 1.0
         self.matrix_norm = float(np.sqrt(setting.row_squares.sum()))
         exact, network = setting.exact, setting.network
@@ -247,8 +245,10 @@ class _Draws:
         setting, network = self.setting, self.setting.network
         batch = setting.draw(Key(self._stream, draw))
         matrices = [matrix_of(block) for block in batch.blocks]
-        for level, block in enumerate(batch.blocks):
-            self._add_block(level, block)
+        for moments, block in zip(self.moments, batch.blocks, strict=True):
+            moments.add(0, block)
+            norm = float(np.linalg.norm(block.weights.astype(np.float64)))
+            self.matrix_norm = max(self.matrix_norm, norm)
         w = torch.from_numpy(batch.loss_weights).double()
         n = len(setting.train)
         self.batch += float((w * w).sum() - 2.0 / n * w.sum()) + 1.0 / n
@@ -266,18 +266,6 @@ class _Draws:
             for name, quotient in network.lipschitz(matrices, x, zs, ds).items():
                 self.lipschitz[name] = max(self.lipschitz[name], quotient)
 
-    def _add_block(self, level: int, block: Block) -> None:
-        entries = self.setting.entries
-        row = np.repeat(block.dst, np.diff(block.indptr)).astype(np.int64)
-        at = entries.index_of(row, block.src[block.indices].astype(np.int64))
-        m, p = block.weights.astype(np.float64), entries.value[at]
-        self.total[level][at] += m
-        self.kept[level][block.dst] += 1
-        rows = float(self.setting.row_squares[block.dst].sum())
-        self.far[level] += float(((m - p) ** 2 - p * p).sum()) + rows
-        self.absent[level] += float(self.setting.row_squares.sum()) - rows
-        self.matrix_norm = max(self.matrix_norm, float(np.linalg.norm(m)))
-
     def means(self) -> list[Float64]:
         """Pbar of each layer, as values of the entries of P.
 
@@ -289,26 +277,24 @@ class _Draws:
         if _unbiased(setting.graph, setting.sampler, setting.model.depth):
             return [exact] * setting.model.depth
         found = []
-        for total, kept in zip(self.total, self.kept, strict=True):
-            times = kept[setting.entries.row]
-            found.append(np.where(times > 0, total / np.maximum(times, 1), exact))
+        for moments in self.moments:
+            times = moments.kept[0][setting.entries.row]
+            found.append(np.where(times > 0, moments.total[0] / np.maximum(times, 1), exact))
         return found
 
     def distances(self, means: Sequence[Float64]) -> Distances:
         value, row = self.setting.entries.value, self.setting.entries.row
-        apart = [(mean - value) ** 2 for mean in means]
-        bias = [
-            float((one * kept[row]).sum()) / self.draws
-            for one, kept in zip(apart, self.kept, strict=True)
-        ]
-        far = np.maximum(self.far, 0.0) / self.draws
-        return Distances(
-            noise=tuple(max(float(f) - b, 0.0) for f, b in zip(far, bias, strict=True)),
-            bias=tuple(bias),
-            bias_all=tuple(float(one.sum()) for one in apart),
-            absent=tuple(float(a) / self.draws for a in np.maximum(self.absent, 0.0)),
-            batch=max(self.batch, 0.0) / self.draws,
-        )
+        levels = []
+        for moments, mean in zip(self.moments, means, strict=True):
+            kept, apart = moments.kept[0], (mean - value) ** 2
+            far = moments.squares[0] - 2.0 * value * moments.total[0] + value**2 * kept[row]
+            bias = float((apart * kept[row]).sum()) / self.draws
+            noise = max(float(far.sum()) / self.draws - bias, 0.0)
+            absent = float(((self.draws - kept) * self.setting.row_squares).sum()) / self.draws
+            levels.append((noise, bias, float(apart.sum()), absent))
+        noises, biases, biases_all, absents = zip(*levels, strict=True)
+        batch = max(self.batch, 0.0) / self.draws
+        return Distances(noises, biases, biases_all, absents, batch)
 
     def norms(self) -> Norms:
         network = self.setting.network
@@ -426,7 +412,7 @@ def _report(
     bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
     far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
     split, quotients = Split.of(found.errors @ found.errors.T, 1.0), found.lipschitz
-    both = bounds.bias_bound(noise, of_mean)
+    both = 2.0 * (noise + of_mean)  # |E G~ - G|^2 <= 2 E|G~ - Gbar|^2 + 2 |Gbar - G|^2
     of_plus = options.rate * options.rate * plus
     of_plus_plus = second.longest_step * second.longest_step * plus_plus
     lines = [

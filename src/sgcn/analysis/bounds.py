@@ -119,11 +119,6 @@ def delta_b(n: Norms, s: Distances) -> float:
     return _squared_error(n, c, [n.B_W * c.B_H * math.sqrt(b) for b in s.bias_all])
 
 
-def bias_bound(variance: float, of_mean: float) -> float:
-    """|E G~ - G|^2 <= 2 E|G~ - Gbar|^2 + 2 |Gbar - G|^2."""
-    return 2.0 * (variance + of_mean)
-
-
 def delta_plus(n: Norms, s: Distances, gap: int, alpha: float) -> float:
     """Delta_b+': |G^ - G|^2 <= eta^2 Delta_b+', G^ the exact gradient through SGCN+'s tables.
 

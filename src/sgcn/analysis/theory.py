@@ -74,7 +74,7 @@ def propagation_error(
     entries = Entries.of(graph, rows)
     needed = 2 * 8 * _GROUPS * len(entries.value)
     check_memory(needed, f"moments of {len(entries.value):,} entries", "take a smaller graph")
-    moments = _Moments(entries)
+    moments = Moments(entries, _GROUPS)
     for draw in tqdm(range(draws), desc=f"{sampler.name}: M", leave=False, disable=None):
         key = Key(seed, draw)
         if isinstance(sampler, LayerSampler):
@@ -117,14 +117,14 @@ class Entries:
         return order
 
 
-class _Moments:
+class Moments:
     """Sums of M and of its squares over the draws of each group, and how often a row was kept."""
 
-    def __init__(self, entries: Entries) -> None:
+    def __init__(self, entries: Entries, groups: int) -> None:
         self.entries = entries
-        self.total = np.zeros((_GROUPS, len(entries.value)))
-        self.squares = np.zeros((_GROUPS, len(entries.value)))
-        self.kept = np.zeros((_GROUPS, len(entries.rows)))
+        self.total = np.zeros((groups, len(entries.value)))
+        self.squares = np.zeros((groups, len(entries.value)))
+        self.kept = np.zeros((groups, len(entries.rows)))
         self._row_of = np.full(entries.nodes, -1, np.int64)  # of a node
         self._row_of[entries.rows] = np.arange(len(entries.rows))
 
@@ -144,7 +144,7 @@ class _Moments:
         variance, bias2, rows = self._found(*all_draws)
         left_out = [
             self._found(*(total - part[g] for total, part in zip(all_draws, sums, strict=True)))
-            for g in range(_GROUPS)
+            for g in range(len(self.kept))
         ]
         variances, biases, _ = zip(*left_out, strict=True)
         return Mean(variance, jackknife(variances)), Mean(bias2, jackknife(biases)), rows

@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.experiments import EXPERIMENTS, execute, output
     from sgcn.experiments.core import PLANS, ROWS
     from sgcn.experiments.data import find, split_names
+    from sgcn.files import can_be_made
     from sgcn.options import check, integer, known_name, nearest
     from sgcn.runs.config import make_config
 
@@ -74,7 +75,8 @@ def run(args: argparse.Namespace) -> None:
                 f"--samplers has {name!r}, expected some of {', '.join(ROWS)}{nearest(name, ROWS)}"
             )
     check("--jobs", args.jobs, integer())
-    output.check_directory(args.out)
+    if not can_be_made(args.out):
+        raise SgcnError(f"--out is '{args.out}', expected a directory that can be written")
     cases = {}
     for name, experiment in chosen.items():
         wanted = split_names(args.data) if args.data is not None else experiment.data

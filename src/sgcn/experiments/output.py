@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sgcn.errors import SgcnError
 from sgcn.experiments import figures
 from sgcn.experiments.core import Case, Experiment, Plan, Run, by_case
 from sgcn.experiments.measures import curve, number, spread
@@ -23,13 +21,6 @@ COLUMNS = (
     "quantity", "step", "seconds", "value", "paper", "paper_spread",
 )  # fmt: skip
 _POINTS = 200  # of a curve, at most
-
-
-def check_directory(out: Path) -> None:
-    """Make sure that the directory ``out`` can be made and written, before any work is done."""
-    home = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not home.is_dir() or not os.access(home, os.W_OK):
-        raise SgcnError(f"--out is '{out}', expected a directory that can be written")
 
 
 def write(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from array import array
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from sgcn.errors import SgcnError
 from sgcn.report.thinning import POINTS, Floats, smooth, thin
+from sgcn.runs.config import read_toml
 from sgcn.runs.layout import CONFIG, METRICS, SUMMARY
 
 #: The curves, and whether they jump from batch to batch so much that a smooth line helps.
@@ -74,7 +74,7 @@ class Recording:
     def refresh(self) -> bool:
         """Take in what the run wrote since the last call; whether that was anything."""
         before = (self.config, self.summary, self._read, self._last)
-        self.config = _config(self.folder / CONFIG)
+        self.config = _flat(read_toml(self.folder / CONFIG))
         self.summary = _summary(self.folder / SUMMARY)
         self._follow(self.folder / METRICS)
         return before != (self.config, self.summary, self._read, self._last)
@@ -176,13 +176,6 @@ def _event(line: bytes, path: Path, number: int) -> dict[str, Any]:
     if not isinstance(event, dict):
         raise SgcnError(f"{path} has a line {number} that is no JSON object, expected an event")
     return event
-
-
-def _config(path: Path) -> dict[str, str]:
-    try:
-        return _flat(tomllib.loads(path.read_text("utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SgcnError(f"{path} is not a TOML file that can be read ({error})") from None
 
 
 def _summary(path: Path) -> dict[str, Any] | None:

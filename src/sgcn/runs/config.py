@@ -41,7 +41,7 @@ def make_config(values: Mapping[str, Any]) -> Config:
 def read_toml(path: Path) -> dict[str, Any]:
     """The nested values of a TOML file."""
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise SgcnError(f"{path} does not exist, expected a TOML file") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators.engine import can_preaggregate
-from sgcn.files import write_text
+from sgcn.files import can_be_made, nearest_folder, write_text
 from sgcn.graph import Graph
 from sgcn.machine import peak_memory
 from sgcn.nn import Model, make_model
@@ -86,8 +85,7 @@ def check_output(out: Path, *, force: bool = False) -> None:
             )
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise SgcnError(f"{out} exists and is not a run, expected a new or empty directory")
-    home = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not home.is_dir() or not os.access(home, os.W_OK):
+    if not can_be_made(out):
         raise SgcnError(f"{out} cannot be made, expected a place where files can be written")
 
 
@@ -115,9 +113,8 @@ def train(
         if make_probe is None:
             raise SgcnError(f"probe_every is {loop.probe_every}, expected none: there is no probe")
         callbacks = [make_probe(loop, model)]
-    home = next(path for path in (out, *out.absolute().parents) if path.exists())
     needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
-    if shutil.disk_usage(home).free < needed:
+    if shutil.disk_usage(nearest_folder(out)).free < needed:
         raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
     try:
         if not resume:
