@@ -6,13 +6,14 @@ no part (-1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sgcn.data.checks import check_ids, first_bad
 from sgcn.data.readers.arrays import npy
 from sgcn.data.readers.tables import Text
 from sgcn.errors import SgcnError
@@ -71,18 +72,15 @@ def split_from_files(graph: Graph, files: Sequence[Path]) -> Split:
     n, labelled = len(graph), _labelled(graph)
     split = np.full(n, -1, np.int8)
     for part, path in enumerate(files):
-        found = ids, _ = _read_ids(path)
-        _refuse(path, found, (ids < 0) | (ids >= n), lambda _: f"expected ids from 0 to {n - 1}")
+        ids, lines = _read_ids(path)
+        place = "in entry" if path.suffix == ".npy" else "in line", lines
+        check_ids(ids, n, str(path), *place)
         again = np.ones(len(ids), np.bool_)
         again[np.unique(ids, return_index=True)[1]] = False
-        _refuse(path, found, again, lambda _: "which it has twice, expected every node once")
-        _refuse(
-            path, found, split[ids] >= 0,
-            lambda node: f"which is in {files[split[node]]} too, expected every node in one file",
-        )  # fmt: skip
-        _refuse(
-            path, found, ~labelled[ids], lambda _: "which has no label, expected labelled nodes"
-        )
+        first_bad(again, ids, str(path), "every node once", *place)
+        for before, other in enumerate(files[:part]):
+            first_bad(split[ids] == before, ids, str(path), f"no node of {other}", *place)
+        first_bad(~labelled[ids], ids, str(path), "nodes with a label", *place)
         split[ids] = part
     return split
 
@@ -143,11 +141,3 @@ def _read_ids(path: Path) -> tuple[Any, Any]:
     fields = list(table.fields([0]))
     ids = np.concatenate([table.values(part, [0], integer=True)[:, 0] for part in fields])
     return ids, np.concatenate([part.lines for part in fields])
-
-
-def _refuse(path: Path, found: tuple[Any, Any], bad: Any, why: Callable[[int], str]) -> None:
-    """Name the first id that is ``bad``, if there is one."""
-    if bad.any():
-        node, line = (int(column[np.argmax(bad)]) for column in found)
-        where = "entry" if path.suffix == ".npy" else "line"
-        raise SgcnError(f"{path} has node {node} ({where} {line}), {why(node)}")

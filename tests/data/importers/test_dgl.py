@@ -99,12 +99,12 @@ BAD = {
     "one pointer": ("indptr", np.array([0]), ("rise from 0",)),
     "short features": ("feat", np.zeros((2, 2)), ("2 rows", "expected 8")),
     "nan": ("feat", np.full((8, 1), np.nan), ("not finite in row 0",)),
-    "class": ("label", np.full(8, -3), ("the label -3",)),
+    "class": ("label", np.full(8, -3), ("label -3 for node 0",)),
     "overlap": ("val_mask", small.MASKS["train_mask"], ("in train already",)),
     "empty part": ("test_mask", np.zeros(8, bool), ("no node",)),
     "missing part": ("test_mask", None, ("train_mask", "the nodes of test")),
     "short mask": ("test_mask", np.ones(3, bool), ("3 rows",)),
-    "no mask": ("test_mask", np.arange(8), ("other than 0 and 1",)),
+    "no mask": ("test_mask", np.arange(8), ("has value 2 in entry 2", "a mask of 0 and 1")),
     "pickled": ("feat", np.full((8, 1), None), ("object",)),
 }
 
@@ -138,7 +138,7 @@ REDDIT = {
     "no features": ({"feature": None}, ("'feature'",)),
     "short features": ({"feature": np.zeros((3, 1))}, ("feature in", "3 rows")),
     "nan": ({"feature": np.full((8, 1), np.nan)}, ("feature in", "not finite in row 0")),
-    "class": ({"label": np.full(8, -2)}, ("label in", "the label -2")),
+    "class": ({"label": np.full(8, -2)}, ("label in", "label -2 for node 0")),
     "short types": ({"node_types": np.ones(3, int)}, ("node_types in", "3 rows")),
     "empty part": ({"node_types": np.ones(8, int)}, ("node_types in", "no node")),
 }
@@ -166,7 +166,7 @@ def test_bad_bare_numbers(tmp_path):
     for name, content, words in (
         ("feat", b"12345", ("feat.bin has 5 bytes", "multiple of 32")),
         ("label", b"123", ("label.bin has 3 bytes", "32 or 64")),
-        ("train_mask", b"\2" * 8, ("train_mask.bin", "other than 0 and 1")),
+        ("train_mask", b"\2" * 8, ("train_mask.bin has value 2", "0 and 1")),
     ):
         indices.tofile(folder / "indices.bin")
         (folder / f"{name}.bin").write_bytes(content)

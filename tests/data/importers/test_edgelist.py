@@ -97,7 +97,7 @@ def test_ids_with_gaps_are_renumbered(tmp_path):
     graph = imported("edgelist", path, tmp_path / "g", ids="compact")
     assert json.loads((tmp_path / "g" / "ids.json").read_text()) == far[ORDER].tolist()
     same_edges(graph, Graph.from_edges(PLACE[small.SRC], PLACE[small.DST]))
-    refused("edgelist", path, tmp_path, "e.csv", "names node 1000000000000 in edge 3")
+    refused("edgelist", path, tmp_path, "e.csv", "has node 1000000000000 in edge 3")
 
 
 def test_names(tmp_path):
@@ -337,7 +337,7 @@ TABLES = {
         ("names node 999, expected ids from 0 to 6 as in", "edges.csv: set nodes=1000"),
     ),
     "far part": ("split", "0,0\n7,1\n", {"id_column": 0}, ("names node 7", "set nodes=8")),
-    "class": ("labels", "0\n" * 7 + "-2\n", {}, ("node 7 the label -2",)),
+    "class": ("labels", "0\n" * 7 + "-2\n", {}, ("label -2.0 for node 7",)),
     "twice": ("labels", "0,1\n3,1\n3,2\n", {"id_column": 0}, ("several rows of node 3",)),
     "twice by name": ("labels", "x,1\ny,1\nx,2\n", {"ids": "text"}, ("rows of node 'x'",)),
     "unknown": ("labels", "0,1\n9,1\n", {"id_column": 0, "nodes": 8}, ("node 9 in row 1",)),

@@ -108,7 +108,7 @@ BAD = {
     "text features": (change_node("x", ["a", "b", "c"]), ("x of the nodes", "expected numbers")),
     "nan": (change_node("x", [1.0, float("nan"), 1.0]), ("not finite in row 3",)),
     "text class": (change_node("y", "A"), ("y of node 'node 3'", "is 'A'", "number the classes")),
-    "class": (change_node("y", -4), ("node 3 the label -4",)),
+    "class": (change_node("y", -4), ("label -4 for node 3",)),
     "part": (change_node("split", "dev"), ("part 'dev'",)),
     "list part": (change_node("split", [1]), ("part '[1]'",)),
 }

@@ -211,8 +211,8 @@ def test_a_list_is_of_whole_numbers(tmp_path, items, close):
 
 def test_a_neighbour_beyond_all_nodes(tmp_path):
     write_planetoid_as(tmp_path, planetoid_truth())
-    for node, words in ((2**31, "cannot be read"), (2**31 - 1, "names node 2147483647"),
-                        (-1, "names node -1")):  # fmt: skip
+    for node, words in ((2**31, "cannot be read"), (2**31 - 1, "has node 2147483647"),
+                        (-1, "has node -1")):  # fmt: skip
         (tmp_path / "ind.toy.graph").write_bytes(pickle.dumps({0: [1], 1: [0, node]}))
         assert words in refused(FORMATS["planetoid"], tmp_path, tmp_path / "new" / "out")
 

@@ -150,15 +150,15 @@ BAD = {
     "no edges": ({"edge_index": None}, ("no edge_index",)),
     "flat edges": ({"edge_index": torch.zeros(4, dtype=torch.int64)}, ("shape (4,)", "(2, E)")),
     "real edges": ({"edge_index": torch.zeros(2, 3)}, ("float32", "whole")),
-    "unknown node": ({"edge_index": torch.tensor([[0], [small.N]])}, ("names node 8 in edge 0",)),
+    "unknown node": ({"edge_index": torch.tensor([[0], [small.N]])}, ("has node 8 in edge 0",)),
     "negative node": ({"edge_index": torch.tensor([[0, 0], [1, -1]])}, ("node -1 in edge 1",)),
     "nan": ({"x": torch.full((small.N, 2), torch.nan)}, ("x in", "not finite in row 0")),
     "too large": ({"x": torch.full((small.N, 2), 1e300, dtype=torch.float64)}, ("not finite",)),
     "flat features": ({"x": torch.zeros(small.N)}, ("x in", "2 dimensions")),
     "few labels": ({"y": torch.zeros(3, dtype=torch.int64)}, ("y in", "3 rows", "expected 8")),
-    "bad class": ({"y": torch.full((small.N,), -5)}, ("node 0 the label -5",)),
-    "bad set": ({"y": torch.full((small.N, 2), 2)}, ("node 0 the label 2", "0 or 1")),
-    "half class": ({"y": torch.full((small.N,), 0.5)}, ("node 0 the label 0.5",)),
+    "bad class": ({"y": torch.full((small.N,), -5)}, ("label -5 for node 0",)),
+    "bad set": ({"y": torch.full((small.N, 2), 2)}, ("label 2 for node 0", "0 or 1")),
+    "half class": ({"y": torch.full((small.N,), 0.5)}, ("label 0.5 for node 0",)),
     "overlap": (
         {"val_mask": torch.from_numpy(small.MASKS["train_mask"])}, ("val_mask", "in train already"),
     ),
@@ -212,7 +212,7 @@ def test_a_number_of_nodes_that_is_none(tmp_path, count):
 def test_ends_that_say_how_many_nodes(tmp_path, end):
     none = dict.fromkeys(("x", "y", *small.MASKS))
     path = save(tmp_path / "a.pt", **none, edge_index=torch.tensor([[0, 1], [1, end]]))
-    refused("pyg", path, tmp_path, f"names node {end} in edge 1, expected ids from 0 to")
+    refused("pyg", path, tmp_path, f"has node {end} in edge 1, expected ids from 0 to")
 
 
 def test_slices_that_are_no_tensors(tmp_path):

@@ -137,8 +137,8 @@ BESIDE = {
     "text features": ("features", np.full((8, 1), "a"), ("<U1",)),
     "nan": ("features", np.where(np.arange(16) == 7, np.nan, 1.0).reshape(8, 2), ("in row 3",)),
     "pickled": ("features", np.full((8, 1), None), ("object",)),
-    "class too low": ("labels", np.full(8, -2), ("node 0 the label -2",)),
-    "set": ("labels", np.full((8, 2), 3), ("node 0 the label 3", "0 or 1")),
+    "class too low": ("labels", np.full(8, -2), ("label -2 for node 0",)),
+    "set": ("labels", np.full((8, 2), 3), ("label 3 for node 0", "0 or 1")),
     "cube": ("labels", np.zeros((8, 2, 2)), ("(8, 2, 2)",)),
     "unknown part": ("split", np.full(8, 3), ("part 3",)),
     "short split": ("split", np.zeros(3, int), ("3 rows",)),
@@ -160,7 +160,7 @@ SPLITS = {
     "empty": ({"train": [0], "val": [], "test": [2]}, ("val", "no node")),
     "missing": ({"train": [0], "val": [1]}, ("train", "the nodes of test")),
     "none": ({"a": [1]}, ("none of train, val and test",)),
-    "words": ({"train": ["a"], "val": [1], "test": [2]}, ("train", "whole node ids")),
+    "words": ({"train": ["a"], "val": [1], "test": [2]}, ("train", "expected node ids")),
 }
 
 
@@ -175,7 +175,7 @@ def test_bad_splits(source, tmp_path, case):
     ("change", "word"),
     [
         ({"shape": np.array([3, 3])}, "3 rows"),
-        ({"indices": np.full(24, 9)}, "column 9 in entry 0, expected columns from 0 to 2"),
+        ({"indices": np.full(24, 9)}, "column 9 in entry 0, expected ids from 0 to 2"),
         ({"indptr": np.arange(9)}, "row pointers that do not fit"),
         ({"data": np.full(24, np.inf)}, "not finite"),
         ({"data": None}, "'data'"),

@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sgcn.data.checks import check_ids, check_rows
 from sgcn.data.draft import Draft
 from sgcn.data.features import single
 from sgcn.data.importers.base import Importer, text_or_none
 from sgcn.data.importers.rows import (
-    check_ids,
-    check_rows,
     counted,
     labels_file,
     labels_of,
@@ -184,7 +183,7 @@ class Beside(Importer):
         columns.remove(self._key(table))
         if not columns:
             raise SgcnError(f"{table.path} has nothing beside the ids, expected {table.what}")
-        check_ids(rows, n, str(table.path), "row")
+        check_ids(rows, n, str(table.path), "in row")
         times = np.bincount(rows, minlength=n)
         if times.max() > 1:
             twice = rows[np.argmax(times[rows] > 1)]

@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sgcn.chunks import chunks
+from sgcn.data.checks import check_rows, first_bad
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer, folder
 from sgcn.data.importers.graphsaint import csr_edges
 from sgcn.data.importers.rows import (
     check_pointers,
-    check_rows,
     labels_file,
     labels_of,
     write_features,
@@ -171,6 +171,5 @@ def _mask(path: Path | None, n: int) -> Any:
     else:
         mask = np.fromfile(path, np.uint8)
     check_rows(len(mask), n, str(path))
-    if not np.isin(mask, (0, 1)).all():
-        raise SgcnError(f"{path} holds values other than 0 and 1, expected a mask")
+    first_bad(~np.isin(mask, (0, 1)), mask, str(path), "a mask of 0 and 1", noun="value")
     return mask.astype(np.bool_)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from sgcn.data.checks import check_ids
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import A_NAME, Importer, folder, only
 from sgcn.data.importers.networkx import LINKS, ends_of, listed
@@ -190,12 +191,7 @@ class _Nodes:
             raise SgcnError(
                 f"{self.path} has a link end that is no whole number, expected an index"
             )
-        bad = (indices < 0) | (indices >= len(self.rows))
-        if bad.any():
-            raise SgcnError(
-                f"{self.path} links to {indices[bad.argmax()]}, expected an index into the list of "
-                f"nodes, from 0 to {len(self.rows) - 1}"
-            )
+        check_ids(indices, len(self.rows), str(self.path), "as the link end", ends, noun="index")
         chosen: Ints = self.rows[indices]
         return chosen
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from sgcn.chunks import chunks, progress, rows_of
+from sgcn.data.checks import check_form, check_ids
 from sgcn.data.draft import Draft
 from sgcn.data.features import single, to_float32
 from sgcn.data.importers.base import A_NAME, Importer, folder, only
@@ -103,8 +104,7 @@ def _test_index(path: Path) -> npt.NDArray[np.int64]:
     if not parts:
         raise SgcnError(f"{path} names no node, expected {what}")
     ids: npt.NDArray[np.int64] = np.concatenate(parts)
-    if ids.min() < 0 or ids.max() >= 2**31 - 1:
-        raise SgcnError(f"{path} names node {ids.max()}, expected ids from 0 to {2**31 - 2}")
+    check_ids(ids, None, str(path))
     return ids
 
 
@@ -116,8 +116,7 @@ def _matrix(path: Path) -> Any:
     if matrix is None or matrix.ndim != 2 or 0 in matrix.shape:
         raise SgcnError(f"{path} holds something else or nothing, expected {what}")
     values = matrix.data if is_sparse(matrix) else matrix
-    if values.dtype.kind not in "biuf":
-        raise SgcnError(f"{path} holds {values.dtype}, expected {what}")
+    check_form(values, str(path), what, "biuf", 1, 2)
     parts = (values[part] for part in chunks(len(values), math.prod(values.shape[1:])))
     for _ in single(parts, str(path)):
         pass

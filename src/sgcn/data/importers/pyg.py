@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sgcn.chunks import chunks
+from sgcn.data.checks import check_ids
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
-from sgcn.data.importers.rows import about, check_ids, checked_edges, labels_of, write_features
+from sgcn.data.importers.rows import about, checked_edges, labels_of, write_features
 from sgcn.data.importers.splits import split_of_parts
 from sgcn.data.readers.files import check_size, checked, unreadable
 from sgcn.errors import SgcnError
@@ -206,5 +207,5 @@ def _nodes(data: Mapping[str, Any], path: Path) -> int:
     if edges.size == 0:
         raise SgcnError(f"{path} does not say how many nodes there are, expected num_nodes")
     for ends in edges:
-        check_ids(ends, None, f"edge_index in {path}", "edge")
+        check_ids(ends, None, f"edge_index in {path}", "in edge")
     return int(edges.max()) + 1

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.chunks import chunks, progress
+from sgcn.data.checks import check_form, check_ids, check_rows, first_bad
 from sgcn.data.draft import Draft
 from sgcn.data.features import finite, moments, single, standardised
 from sgcn.data.readers.arrays import Npz, npy
@@ -24,27 +25,14 @@ NodesOf = Callable[[list[str]], npt.NDArray[np.int64]]
 # -- edges --------------------------------------------------------------------------------------
 
 
-def check_ids(ids: Any, n: int | None, where: str, thing: str, before: int = 0) -> None:
-    """Whole numbers below ``n``; the first that is none is named, as the ``thing`` that it is."""
-    limit = np.iinfo(np.int32).max if n is None else n
-    if ids.dtype.kind not in "iu" or ids.ndim != 1:
-        raise SgcnError(f"{where} holds {ids.dtype} as node ids, expected whole numbers")
-    if ids.size and (ids.min() < 0 or ids.max() >= limit):
-        first = int(np.argmax((ids < 0) | (ids >= limit)))
-        raise SgcnError(
-            f"{where} names node {ids[first]} in {thing} {before + first}, expected ids from 0 to "
-            f"{limit - 1}"
-        )
-
-
 def checked_edges(
     parts: Iterable[tuple[Any, ...]], n: int | None, where: str
 ) -> Iterator[tuple[Any, ...]]:
     """Edges as they pass; the first that does not join two of ``n`` nodes is named."""
     before = 0
     for src, dst, *weights in parts:
-        check_ids(src, n, where, "edge", before)
-        check_ids(dst, n, where, "edge", before)
+        for ends in (src, dst):
+            check_ids(ends, n, where, "in edge", range(before, before + len(ends)))
         before += len(src)
         yield src, dst, *weights
 
@@ -79,20 +67,9 @@ def within(parts: Iterable[Any], width: int, where: str) -> Iterator[Any]:
     """Columns of a sparse matrix as they pass; the first that it does not have is named."""
     before = 0
     for part in parts:
-        if part.min() < 0 or part.max() >= width:
-            bad = int(np.argmax((part < 0) | (part >= width)))
-            raise SgcnError(
-                f"{where} has column {part[bad]} in entry {before + bad}, expected columns from 0 "
-                f"to {width - 1}"
-            )
+        check_ids(part, width, where, at=range(before, before + len(part)), noun="column")
         before += len(part)
         yield part
-
-
-def check_rows(rows: int, n: int, where: str) -> None:
-    """One row for each node."""
-    if rows != n:
-        raise SgcnError(f"{where} has {rows} rows, expected {n}, one for each node")
 
 
 def check_pointers(indptr: Any, rows: int, stored: int, where: str, hint: str = "") -> None:
@@ -130,11 +107,7 @@ def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
 
 def write_features(draft: Draft, values: Any, n: int, where: str) -> None:
     """Features of an array: a row a node, numbers."""
-    if values.ndim != 2 or values.dtype.kind not in "biuf":
-        raise SgcnError(
-            f"{where} holds {values.dtype} of shape {tuple(values.shape)}, expected features: "
-            "2 dimensions of numbers"
-        )
+    check_form(values, where, "features", "biuf", 2)
     parts = (values[part] for part in chunks(n, values.shape[1]))
     write_parts(draft, tuple(values.shape), parts, n, where)
 
@@ -177,11 +150,7 @@ def labels_of(values: Any, n: int, where: str) -> npt.NDArray[Any]:
     values = np.asarray(values)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    if values.ndim not in (1, 2) or values.dtype.kind not in "biuf":
-        raise SgcnError(
-            f"{where} holds {values.dtype} of shape {values.shape}, expected a class or a 0/1 row "
-            "for each node"
-        )
+    check_form(values, where, "a class or a 0/1 row for each node", "biuf", 1, 2)
     check_rows(len(values), n, where)
     if values.ndim == 1 and values.dtype.kind == "f":
         values = np.where(np.isnan(values), -1, values)
@@ -198,9 +167,7 @@ def check_labels(values: Any, nodes: Any, where: str, least: int = 0) -> None:
     else:
         bad = ~((values >= least) & (values < 2**31) & (values == np.floor(values)))
         wanted = "a class from 0 on" + ", or -1 for none" * (least < 0)
-    if bad.any():
-        node, label = nodes[int(np.argwhere(bad)[0, 0])], values[bad][0]
-        raise SgcnError(f"{where} gives node {node} the label {label}, expected {wanted}")
+    first_bad(bad, values, where, wanted, "for node", nodes, noun="label")
 
 
 def labels_file(path: Path, n: int) -> npt.NDArray[Any]:
@@ -219,7 +186,12 @@ def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
     seen = np.zeros(n, np.bool_)
     with json_text(path, what) as text:
         for entries in text.entries():
-            nodes = _labelled(list(entries), path, n, nodes_of)
+            try:
+                nodes = nodes_of(list(entries))
+            except (KeyError, NotANumberError) as error:
+                name = error.args[0][:40]
+                raise SgcnError(f"{path} labels {name!r}, expected a node of the graph") from None
+            check_ids(nodes, n, str(path), "as key", list(entries))
             values = _values(list(entries.values()), path, what)
             if y.size == 0:
                 y = np.empty((n, *values.shape[1:]), np.int64 if values.ndim == 1 else np.uint8)
@@ -234,18 +206,6 @@ def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
             f"labels of all {n}"
         )
     return y
-
-
-def _labelled(keys: list[str], path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[np.int64]:
-    try:
-        nodes = nodes_of(keys)
-    except (KeyError, NotANumberError) as error:
-        name = error.args[0][:40]
-        raise SgcnError(f"{path} labels {name!r}, expected a node of the graph") from None
-    bad = (nodes < 0) | (nodes >= n)
-    if bad.any():
-        raise SgcnError(f"{path} labels node {nodes[bad.argmax()]}, expected ids from 0 to {n - 1}")
-    return nodes
 
 
 def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:

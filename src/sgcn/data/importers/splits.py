@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.data.importers.rows import check_rows
+from sgcn.data.checks import check_ids, check_rows
 from sgcn.data.readers.arrays import Npz, npy
 from sgcn.data.readers.files import read_json
 from sgcn.errors import SgcnError
@@ -48,13 +48,7 @@ def split_of(nodes: int, ids: Iterable[Any], sources: Iterable[str]) -> npt.NDAr
         chosen = np.asarray(chosen)
         if chosen.size == 0:
             raise SgcnError(f"{where} names no node, expected at least one for {PARTS[part]}")
-        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise SgcnError(f"{where} holds {chosen.dtype}, expected a list of whole node ids")
-        bad = (chosen < 0) | (chosen >= nodes)
-        if bad.any():
-            raise SgcnError(
-                f"{where} names node {chosen[bad.argmax()]}, expected ids from 0 to {nodes - 1}"
-            )
+        check_ids(chosen, nodes, where)
         taken = split[chosen] != -1
         if taken.any():
             node = chosen[taken.argmax()]

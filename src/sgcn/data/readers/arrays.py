@@ -14,6 +14,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 from sgcn.chunks import chunks, progress
+from sgcn.data.checks import check_form
 from sgcn.data.readers.files import LIMIT, check_size, checked, unreadable
 from sgcn.errors import SgcnError
 
@@ -37,12 +38,7 @@ class Npy:
                 (2, 0): np.lib.format.read_array_header_2_0,
             }[version]
             self.shape, self.fortran, self.dtype = read(file)
-        fits = len(self.shape) in dims and min(self.shape, default=0) >= 0
-        if self.dtype.hasobject or self.dtype.kind not in kinds or not fits:
-            raise SgcnError(
-                f"{path} holds {self.dtype} of shape {self.shape}, expected {what}: "
-                f"{dims[0]} dimension{'s' * (dims[0] > 1)} of {_words(kinds)}"
-            )
+        check_form(self, str(path), what, kinds, *dims)
         # Before anything is allocated for what the header says.
         with unreadable(path, what):
             start = file.tell()
@@ -85,11 +81,6 @@ class Npy:
             array[start : start + len(part)] = part
             start += len(part)
         return array.reshape(self.shape)
-
-
-def _words(kinds: str) -> str:
-    words = {"i": "whole numbers", "f": "real numbers", "b": "true or false", "U": "text"}
-    return " or ".join(words[kind] for kind in kinds if kind in words)
 
 
 @contextmanager
