@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 
 from sgcn.compute.buffers import Pool
-from sgcn.rows import History, LazyRows, store_of
+from sgcn.rows import History, LazyRows, allocate, store_of
 
 DTYPES = [torch.float32, torch.bfloat16]
-WHERE = ["memory", "disk"]
+WHERE = ["memory", "disk", "elsewhere"]
 
 
 @pytest.fixture(params=[(d, w) for d in DTYPES for w in WHERE], ids=str)
 def table(request, tmp_path) -> History:
     dtype, where = request.param
-    return History(dtype, folder=tmp_path / "tables" if where == "disk" else None)
+    make = {
+        "memory": None,
+        "disk": partial(allocate, folder=tmp_path / "tables"),
+        "elsewhere": Elsewhere,
+    }
+    return History(dtype, make_store=make[where])
+
+
+class Elsewhere:
+    """A store without a table: a dictionary of rows, as one on another machine would look."""
+
+    table = None
+
+    def __init__(self, rows: int, columns: int, dtype: torch.dtype) -> None:
+        self.shape, self.dtype = (rows, columns), dtype
+        self.rows = {k: torch.zeros(columns, dtype=dtype) for k in range(rows)}
+
+    def read(self, ids):
+        return torch.stack([self.rows[k] for k in ids.tolist()]).float()
+
+    def write(self, ids, rows):
+        ids = range(self.shape[0]) if ids is None else ids.tolist()
+        self.rows.update(zip(ids, rows.detach().to(self.dtype), strict=True))
+
+    def times(self, ids, weight):
+        return self.read(torch.arange(self.shape[0]) if ids is None else ids) @ weight
 
 
 def rows(n: int, seed: int = 0) -> torch.Tensor:
@@ -63,7 +90,7 @@ def test_what_is_written_has_no_graph(table):
 
 
 def test_tables_on_disk_leave_no_file(tmp_path):
-    table = History(folder=tmp_path / "deep" / "down")
+    table = History(make_store=partial(allocate, folder=tmp_path / "deep" / "down"))
     table.assign(rows(1000), 0.0)
     table.assign(rows(2000), 0.0)  # another size: another mapping
     assert torch.equal(table.read(torch.arange(2000)), rows(2000))
@@ -71,18 +98,18 @@ def test_tables_on_disk_leave_no_file(tmp_path):
 
 
 def test_tables_on_disk_are_written_in_place(tmp_path):
-    table = History(folder=tmp_path)
+    table = History(make_store=partial(allocate, folder=tmp_path))
     table.assign(rows(10), 0.0)
-    place = table.data.data_ptr()
+    place = table.all_rows().data_ptr()
     table.assign(rows(10, 1), 0.0)
-    assert table.data.data_ptr() == place
+    assert table.all_rows().data_ptr() == place
 
 
 def test_float32_in_memory_is_taken_over():
     given = rows(10)
     table = History()
     table.assign(given, 0.0)
-    assert table.data.data_ptr() == given.data_ptr()
+    assert table.all_rows().data_ptr() == given.data_ptr()
 
 
 def test_features_of_other_types():

@@ -79,20 +79,21 @@ class NodeSource(Source):
             return self._orders[epoch]
 
 
-class PoolSource:
-    """Seeds among the nodes of a large-batch snapshot, which are in random order already."""
+class PoolSource(Source):
+    """The nodes of a large-batch snapshot, over and over; they are in random order already."""
 
     def __init__(self, pool: Int32, nodes: int, sampler: Sampler, batch_size: int) -> None:
-        self.pool, self.batch_size = pool, batch_size
-        self._all = NodeSet(pool, nodes) if sampler.draws_nodes else None
+        self.pool, self.batch_size = NodeSet(pool, nodes), min(batch_size, len(pool))
+        self._shuffled = not sampler.draws_nodes
 
-    def seeds(self, turn: int) -> NodeSet | Int32:
-        """The seeds of regular step ``turn`` (from 0) after the snapshot."""
-        if self._all is not None:
-            return self._all
-        first, count = turn * self.batch_size, min(self.batch_size, len(self.pool))
-        chosen: Int32 = self.pool[np.arange(first, first + count) % len(self.pool)]
-        return chosen
+    def __len__(self) -> int:
+        return -(-len(self.pool.ids) // self.batch_size)
+
+    def seeds(self, epoch: int, step: int) -> NodeSet:
+        if not self._shuffled:
+            return self.pool
+        ids, first = self.pool.ids, (epoch * len(self) + step) * self.batch_size
+        return self.pool.some(ids[np.arange(first, first + self.batch_size) % len(ids)])
 
 
 class Loader:

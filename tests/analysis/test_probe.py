@@ -287,7 +287,7 @@ def test_a_wrong_state_is_seen():
     past, table = engine.past, engine.histories[0]
     past.last = {name: 1.1 * g for name, g in past.last.items()}
     assert GradientProbe(probes=3).measure(engine, 1000).total.bias2.value > 1e-3
-    table.data.add_(1.0)
+    table.all_rows().add_(1.0)
     assert GradientProbe(probes=3).measure(engine, 1000).layers[0].embedding.value > 1e-3
 
 

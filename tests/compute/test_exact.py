@@ -17,7 +17,7 @@ from learning import (
     make_engine,
     small_model,
 )
-from sgcn.compute.exact import predict
+from sgcn.compute.exact import predict, sum_features
 from sgcn.rows import store_of
 from sgcn.task import split_nodes
 
@@ -100,3 +100,31 @@ def test_a_loss_left_out_is_seen():
     _, wrong, _ = exact.backward(lambda logits, lo, hi: None if lo == 20 else loss(logits, lo, hi))
     name = "layers.0.weight"
     assert float((wrong[name] - right[name]).norm()) > 1e-2 * float(right[name].norm())
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_of_features(chunk, sparse):
+    x = sp.csr_matrix(GRAPH.x) if sparse else GRAPH.x
+    near(sum_features(GRAPH, store_of(x), chunk=chunk), torch.from_numpy(GRAPH.matrix() @ GRAPH.x))
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize(
+    ("kind", "preaggregate"),
+    [(k, p) for k in KINDS for p in (False, True) if not p or k in ("mean", "concat", "gin")],
+)
+def test_large_batches(kind, preaggregate, chunk):
+    nodes = split_nodes(GRAPH, 0)[::-2].copy()
+    found = []
+    for size in (None, chunk):
+        engine = make_engine(GRAPH, early("full"), "exact", small_model(kind, 2), chunk=size,
+                             preaggregate=preaggregate)  # fmt: skip
+        exact = engine.operands.exact_pass_on(nodes, engine.weights)
+        found.append((exact, exact.backward(engine.operands.loss_on(nodes))))
+    (wanted, (loss, gradient, ds)), (exact, (other_loss, other_gradient, other_ds)) = found
+    assert other_loss == pytest.approx(loss, rel=1e-6)
+    for z, other in zip([*wanted.z, *ds], [*exact.z, *other_ds], strict=True):
+        near(other, z)
+    for name, g in gradient.items():
+        near(other_gradient[name], g)

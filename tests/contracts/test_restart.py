@@ -25,7 +25,7 @@ def state_of(engine: Engine) -> dict[str, Any]:
     """Every bit that a step may change."""
     tables, past = engine.histories + engine.past.histories, engine.past
     return {
-        "tables": bits(*(table.data for table in tables)),
+        "tables": bits(*(table.all_rows() for table in tables)),
         "valid": [None if t.valid is None else bits(t.valid) for t in tables],
         "norms": [table.norm for table in tables],
         "at snapshot": [table.snapshot_norm for table in tables],
@@ -163,7 +163,7 @@ def check_norms(engine: Engine) -> None:
         (engine.past.histories, lambda d, level: d),
     ):
         for level, table in enumerate(tables):
-            rows = act(table.data, level).double()
+            rows = act(table.all_rows(), level).double()
             if level == engine.model.depth - 1 and not engine.sampler.draws_nodes:
                 rows = act(table.read(torch.from_numpy(engine.train)), level).double()
                 valid = None if table.valid is None else table.valid[engine.train]
@@ -262,7 +262,7 @@ def test_nobody_reads_rows_without_a_history(forward, gradient, sampler):
         for outcome in drive(engine, 12, size=3):
             gradients.append([g.clone() for g in outcome.gradient.values()])
             for table in engine.histories + engine.past.histories:
-                table.data[~table.valid] = rubbish
+                table.all_rows()[~table.valid] = rubbish
         found.append(gradients)
     for step, (ours, theirs) in enumerate(zip(*found, strict=True)):
         assert all(map(torch.equal, ours, theirs)), f"step {step}"

@@ -289,5 +289,5 @@ def test_a_layer_that_hands_on_what_it_was_given():
     )
     before = engine.operands.sums.table.clone()
     list(drive(engine, 1))
-    engine.histories[0].data.sub_(1.0)
+    engine.histories[0].all_rows().sub_(1.0)
     assert torch.equal(engine.operands.sums.table, before)

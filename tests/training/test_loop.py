@@ -203,14 +203,14 @@ def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
     train, validation = (split_nodes(GRAPH, part) for part in (0, 1))
     engine = make_engine(GRAPH, "anchored", sampler, scored=validation)
     outcome = engine.snapshot()
-    rows = [len(table.data) for table in engine.histories]
+    rows = [len(table.all_rows()) for table in engine.histories]
     some = len(train) + len(validation) if sampler == "neighbor" else len(GRAPH)
     assert rows == [len(GRAPH), some]
     logits = predict(engine.model, GRAPH, engine.operands.features)
     torch.testing.assert_close(outcome.scored, logits[torch.from_numpy(validation)])
     table = engine.histories[-1]
     needed = engine.operands.needed_rows
-    assert needed is None or torch.equal(table.read(torch.from_numpy(needed)), table.data)
+    assert needed is None or torch.equal(table.read(torch.from_numpy(needed)), table.all_rows())
     assert make_engine(GRAPH, "anchored", sampler).snapshot().scored is None
     assert make_engine(GRAPH, "sgcn", sampler).operands.needed_rows is None  # it takes none
 
@@ -507,7 +507,7 @@ def test_a_regular_step_copies_no_table(big, estimator, snapshot_nodes):
     key = Key(9)
     batch = engine.draw(engine.train[:4] if engine.pool is None else engine.pool[:4], key)
     operands = engine.operands
-    held = [operands.features.table, operands.task.labels, *(table.data for table in tables)]
+    held = [operands.features.table, operands.task.labels, *(table.all_rows() for table in tables)]
     held += [table.valid for table in tables if table.valid is not None]
     with Largest(*held) as largest:
         outcome = engine.regular(batch, key)

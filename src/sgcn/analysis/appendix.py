@@ -376,7 +376,7 @@ def _descend(model: Model, gradient: dict[str, Tensor], rate: float) -> float:
 def _error_through_tables(setting: _Setting, engine: Engine, exact: _Exact) -> float:
     """|G^ - G|^2 at the weights of the last step, whose exact gradient is ``exact``."""
     network = Network(engine.model, setting.task, engine.previous)
-    tables = [history.data.double() for history in engine.histories]
+    tables = [history.all_rows().double() for history in engine.histories]
     return _apart(setting.gradients(network, tables).gs, exact.gs)
 
 

@@ -137,6 +137,10 @@ def rows_product(table: Tensor, ids: Tensor, weight: Tensor) -> Tensor:
 _ROWS_AT_ONCE = 1 << 13  # rows of 16-bit numbers that are float32 at one time
 
 
+def _parts(rows: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(rows, _ROWS_AT_ONCE)
+
+
 class _RowsProduct(torch.autograd.Function):
     """Some rows at a time become float32, forward and again backward: never all of them."""
 
@@ -144,7 +148,7 @@ class _RowsProduct(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, table: Tensor, ids: Tensor) -> Tensor:
         ctx.save_for_backward(table, ids)
         out = empty(len(ids), weight.shape[1])
-        for part, some in zip(out.split(_ROWS_AT_ONCE), ids.split(_ROWS_AT_ONCE), strict=True):
+        for part, some in zip(_parts(out), _parts(ids), strict=True):
             torch.mm(table.index_select(0, some).float(), weight, out=part)
         return out
 
@@ -153,7 +157,7 @@ class _RowsProduct(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
         table, ids = ctx.saved_tensors
         by_weight = torch.zeros(table.shape[1], g.shape[1])
-        for part, some in zip(g.split(_ROWS_AT_ONCE), ids.split(_ROWS_AT_ONCE), strict=True):
+        for part, some in zip(_parts(g), _parts(ids), strict=True):
             by_weight.addmm_(table.index_select(0, some).float().T, part)
         return by_weight, None, None
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgcn.block import Int32
+from sgcn.block import Block, Int32
 from sgcn.compute.gradients import Gradient, Weights, add_to, pull
 from sgcn.compute.inputs import Input, LazyRows, RowStore
 from sgcn.compute.operators import (
@@ -58,31 +58,29 @@ Loss = Callable[[Tensor, int, int], Tensor | None]
 
 @dataclass(eq=False)
 class Part:
-    """Rows ``lo`` to ``hi`` of a layer; ``sources`` None means all rows of the layer below."""
+    """Rows ``lo`` to ``hi`` of a layer, and what they read: ``sources`` are rows of the layer
+    below, or of the features, where they are the nodes ``nodes``; None means all."""
 
     lo: int
     hi: int
     operator: Operator
     sources: Tensor | None
+    nodes: Tensor | None
+    at_once: bool = False
 
 
 @dataclass(eq=False)
-class Propagation:
-    """P[rows, :] of one layer, at once or in parts; ``rows`` None means all nodes."""
+class LayerRows:
+    """P[rows, :] of one layer, at once or in parts; ``rows`` None means all nodes.
+
+    With ``block``, which is P[rows, :] too, the layer below has only the rows that this one reads.
+    """
 
     graph: Graph
     rows: Int32 | None = None
+    block: Block | None = None
     sums: RowStore | None = None  # P X, if it was computed beforehand
     keep_sums: bool = True  # P X that is computed on the way is kept for the next pass
-
-    @cached_property
-    def operator(self) -> Operator:
-        """All rows at once."""
-        if self.sums is not None:
-            return Preaggregated(LazyRows(self.sums))
-        if self.rows is not None:
-            return RowsOperator(self.graph, self.rows)
-        return GraphOperator(self.graph, keep_sums=self.keep_sums)
 
     def __len__(self) -> int:
         return len(self.graph) if self.rows is None else len(self.rows)
@@ -90,16 +88,40 @@ class Propagation:
     def parts(self, chunk: int | None) -> Iterator[Part]:
         """The rows in order, at most ``chunk`` at a time."""
         if chunk is None or chunk >= len(self):
-            yield Part(0, len(self), self.operator, None)
+            yield self._all_at_once
             return
         for lo, hi in _ranges(len(self), chunk):
             rows = np.arange(lo, hi, dtype=np.int32) if self.rows is None else self.rows[lo:hi]
             if self.sums is not None:
                 ids = torch.from_numpy(rows)
-                yield Part(lo, hi, Preaggregated(LazyRows(self.sums, ids)), ids)
-            else:
-                block = exact_block(self.graph, rows)
-                yield Part(lo, hi, BlockOperator(block), torch.from_numpy(block.src))
+                yield Part(lo, hi, Preaggregated(LazyRows(self.sums, ids)), ids, ids)
+                continue
+            block = exact_block(self.graph, rows)
+            nodes = torch.from_numpy(block.src)
+            sources = nodes if self.block is None else self._index_of.index_select(0, nodes)
+            yield Part(lo, hi, BlockOperator(block), sources, nodes)
+
+    @cached_property
+    def _all_at_once(self) -> Part:
+        nodes = None
+        if self.sums is not None:
+            nodes = None if self.rows is None else torch.from_numpy(self.rows)
+            operator: Operator = Preaggregated(LazyRows(self.sums, nodes))
+        elif self.block is not None:
+            operator, nodes = BlockOperator(self.block), torch.from_numpy(self.block.src)
+        elif self.rows is not None:
+            operator = RowsOperator(self.graph, self.rows)
+        else:
+            operator = GraphOperator(self.graph, keep_sums=self.keep_sums)
+        return Part(0, len(self), operator, None, nodes, at_once=True)
+
+    @cached_property
+    def _index_of(self) -> Tensor:
+        """Which row of the layer below a node has."""
+        assert self.block is not None
+        index = torch.empty(len(self.graph), dtype=torch.int32)
+        index[self.block.src] = torch.arange(len(self.block.src), dtype=torch.int32)
+        return index
 
 
 def _ranges(n: int, chunk: int | None) -> list[tuple[int, int]]:
@@ -119,14 +141,15 @@ class _Segment:
 class ExactPass:
     """A pass of ``network`` at ``weights``: `forward`, and then `backward` from a loss.
 
-    ``layers`` say which rows each layer is computed for: all, but in the last one.
+    ``layers`` say which rows each layer is computed for: all, but in the last one, or those that
+    the rows of a large batch need.
     """
 
     def __init__(
         self,
         network: Network,
         weights: Weights,
-        layers: list[Propagation],
+        layers: list[LayerRows],
         features: RowStore,
         *,
         chunk: int | None = None,
@@ -144,7 +167,7 @@ class ExactPass:
         for level, layer in enumerate(self.layers):
             rows: Tensor | None = None
             for part in layer.parts(self.chunk):
-                if part.sources is None:
+                if part.at_once:
                     segment = self._run(level, part)
                     if torch.is_grad_enabled() and not segment.z.requires_grad:
                         # Of a layer without weights: it may be someone's table.
@@ -165,7 +188,7 @@ class ExactPass:
         return self
 
     def _run(self, level: int, part: Part) -> _Segment:
-        leaf: Input = LazyRows(self.features, part.sources)
+        leaf: Input = LazyRows(self.features, part.nodes)
         if level > 0:
             leaf = self.hidden(level - 1, part.sources).detach()
             leaf = leaf.requires_grad_() if torch.is_grad_enabled() else leaf
@@ -212,17 +235,17 @@ class ExactPass:
         for level in reversed(range(self.network.depth)):
             below: Tensor | None = None
             for part in self.layers[level].parts(self.chunk):
-                at_once = part.sources is None
-                segment = self._at_once[level] if at_once else self._run(level, part)
+                segment = self._at_once[level] if part.at_once else self._run(level, part)
                 leaf = segment.leaf if isinstance(segment.leaf, Tensor) else None
-                flowing = d if at_once else d[part.lo : part.hi]
+                flowing = d if part.at_once else d[part.lo : part.hi]
                 found, by_leaf = pull(segment.h, self.weights, f"layers.{level}.", leaf, flowing)
                 add_to(gradient, found)
-                if part.sources is None or by_leaf is None:
+                if part.at_once or by_leaf is None:
                     below = by_leaf
                 else:
                     if below is None:
                         below = self._allocate(len(self.z[level - 1]), by_leaf.shape[1])
+                    assert part.sources is not None
                     below.index_add_(0, part.sources, by_leaf)
             if level > 0:
                 assert below is not None
@@ -265,16 +288,43 @@ def chunk_for(graph: Graph, weights: Weights) -> int | None:
     return None if 4 * 4 * len(graph) * widths <= physical_memory() // 2 else _CHUNK
 
 
-def sum_features(graph: Graph, features: RowStore) -> Tensor:
+class _Sums:
+    """The network whose only layer is P X."""
+
+    depth = 1
+
+    def run_layer(self, level: int, weights: Weights, operator: Operator, h: Input) -> Tensor:
+        return operator.times(h)
+
+    def act(self, z: Tensor, level: int) -> Tensor:
+        return z
+
+    def run_head(self, weights: Weights, h: Tensor) -> Tensor:
+        return h
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        return iter(())
+
+
+@torch.no_grad()
+def sum_features(
+    graph: Graph,
+    features: RowStore,
+    *,
+    chunk: int | None = None,
+    allocate: Allocate = torch.zeros,
+) -> Tensor:
     """P X, computed once for all steps."""
-    return GraphOperator(graph).times(LazyRows(features))
+    layers = [LayerRows(graph, keep_sums=False)]
+    sums = ExactPass(_Sums(), {}, layers, features, chunk=chunk, allocate=allocate)
+    return sums.forward().z[0]
 
 
 @torch.no_grad()
 def _forward(network: Network, graph: Graph, features: RowStore, chunk: int | None) -> ExactPass:
     weights = dict(network.named_parameters())
     chunk = chunk_for(graph, weights) if chunk is None else chunk
-    layers = [Propagation(graph, keep_sums=False)] * network.depth
+    layers = [LayerRows(graph, keep_sums=False)] * network.depth
     return ExactPass(network, weights, layers, features, chunk=chunk).forward(keep=False)
 
 

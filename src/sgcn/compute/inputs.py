@@ -11,9 +11,8 @@ from torch import Tensor
 class RowStore(Protocol):
     """Anything with a row for each node: features, P X, histories, outputs.
 
-    ``read`` gives float32 rows; a store whose rows change also has ``write(ids, rows)``. A store
-    that can do better than to gather rows says so: ``table`` is its dense table if it has one, and
-    ``times`` multiplies rows where they are.
+    ``read`` gives float32 rows. A store that can do better than to gather rows says so: ``table``
+    is its dense table if it has one, and ``times`` multiplies rows where they are.
     """
 
     @property
@@ -30,6 +29,13 @@ class RowStore(Protocol):
 
     def times(self, ids: Tensor | None, weight: Tensor) -> Tensor:
         """rows[ids] W, of all rows for None; the gradient goes to W."""
+
+
+class WritableStore(RowStore, Protocol):
+    """A store whose rows change."""
+
+    def write(self, ids: Tensor | None, rows: Tensor) -> None:
+        """Set the rows ``ids``, or all rows for None; a gradient does not follow."""
 
 
 class LazyRows:

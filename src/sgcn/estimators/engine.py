@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import tempfile
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -27,14 +28,14 @@ from sgcn.estimators.gradient import Formed, Past
 from sgcn.estimators.gradient.base import square
 from sgcn.estimators.gradient.plain import Plain
 from sgcn.estimators.operands import Operands, can_preaggregate, needed_rows
-from sgcn.estimators.passes import Pass, Step, backward, forward
+from sgcn.estimators.passes import Pass, Step, forward
 from sgcn.estimators.recall import Recall
 from sgcn.estimators.schedule import Progress
 from sgcn.estimators.shortcuts import Shortcuts
 from sgcn.graph import Graph
 from sgcn.nn import Model
 from sgcn.rng import Key
-from sgcn.rows import History
+from sgcn.rows import History, allocate
 from sgcn.samplers.base import Feedback, NodeSet, Sampler, State, exact_block
 from sgcn.task import Task
 
@@ -156,9 +157,7 @@ class Engine:
         loss, gradient, layer_gradients = found.backward(self.operands.loss())
         _check_finite(loss, gradient)
         for level, history in enumerate(self.histories):
-            rows = found.z[level]
-            if self.estimator.forward.keeps_activations:
-                rows = found.hidden(level).detach()
+            rows = self._kept_rows(found, level)
             history.assign(rows, found.square(level, self._counted_rows(level)))
         for history, d in zip(self.past.histories, layer_gradients, strict=False):
             history.assign(d, float(d.norm()) ** 2)
@@ -179,21 +178,22 @@ class Engine:
         return self.operands.row_of(self.train)
 
     def _large_snapshot(self, nodes: float) -> Outcome:
-        self.pool, step = self.operands.large_batch(nodes, self.seed, self.progress.snapshots)
-        run = forward(step, self.weights)
-        gradient, layer_gradients = backward(run)
-        loss = float(run.loss.detach())
+        self.pool = self.operands.large_batch(nodes, self.seed, self.progress.snapshots)
+        found = self.operands.exact_pass_on(self.pool, self.weights)
+        loss, gradient, layer_gradients = found.backward(self.operands.loss_on(self.pool))
         _check_finite(loss, gradient)
-        rule, n = self.estimator.forward, len(self.graph)
+        n, ids = len(self.graph), [torch.from_numpy(layer.rows) for layer in found.layers]
         for level, history in enumerate(self.histories):
-            rows, norm = rule.rows(run)[level], float(run.h[level].detach().norm()) ** 2
-            history.assign_some(step.nodes[level], rows.detach(), n, norm)
-        for level, (history, d) in enumerate(
-            zip(self.past.histories, layer_gradients, strict=False)
-        ):
-            history.assign_some(step.nodes[level], d, n, float(d.norm()) ** 2)
+            history.assign_some(ids[level], self._kept_rows(found, level), n, found.square(level))
+        for level, d in enumerate(layer_gradients[: len(self.past.histories)]):
+            self.past.histories[level].assign_some(ids[level], d, n, float(d.norm()) ** 2)
         self.estimator.gradient.assign(self.past, gradient)
         return Outcome(gradient, loss, True)
+
+    def _kept_rows(self, found: ExactPass, level: int) -> Tensor:
+        """What a layer's history keeps of an exact pass."""
+        kept = self.estimator.forward.keeps_activations
+        return found.hidden(level).detach() if kept else found.z[level]
 
     def regular(self, batch: Batch, key: Key) -> Outcome | None:
         """A sampled step; None asks for a snapshot in its place and leaves no trace."""
@@ -335,7 +335,7 @@ class Engine:
         last = level == self.model.depth - 1
         return History(
             _DTYPES[self.estimator.table_dtype],
-            folder=self._folder,
+            make_store=None if self._folder is None else partial(allocate, folder=self._folder),
             index_of=self.operands.index_of if last else None,
         )
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgcn.block import Batch, Block, Int32
-from sgcn.compute.exact import ExactPass, Propagation, chunk_for, sum_features
+from sgcn.block import Batch, Int32
+from sgcn.compute.exact import ExactPass, LayerRows, chunk_for, sum_features
 from sgcn.compute.gradients import Weights
 from sgcn.compute.inputs import LazyRows, RowStore
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
@@ -68,36 +68,40 @@ class Operands:
         self.sampled_depth = model.depth - preaggregate
         if self.sampled_depth < 1:
             raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
-        self.sums: RowStore | None = None  # P X
-        if preaggregate:
-            self.sums = DenseRows(sum_features(graph, self.features))
         self.needed_rows, self._folder = needed_rows, folder
         self.chunk = chunk_for(graph, dict(model.named_parameters())) if chunk is None else chunk
+        self.sums: RowStore | None = None  # P X
+        if preaggregate:
+            sums = sum_features(graph, self.features, chunk=self.chunk, allocate=self._table)
+            self.sums = DenseRows(sums)
 
     # -- the whole graph ------------------------------------------------------------------------
 
     @cached_property
-    def _all_rows(self) -> Propagation:
-        return Propagation(self.graph)
+    def _all_rows(self) -> LayerRows:
+        return LayerRows(self.graph)
 
     @cached_property
-    def _first(self) -> Propagation:
+    def _first(self) -> LayerRows:
         # For all nodes P (X W) of a sparse X is cheaper than the dense (P X) W, if a layer can.
         sparse = self.features.table is None and self.model.layer(0).lazy_rows
         known = self.sums is not None and not sparse
-        return Propagation(self.graph, sums=self.sums) if known else self._all_rows
+        return LayerRows(self.graph, sums=self.sums) if known else self._all_rows
 
     @cached_property
-    def _last(self) -> Propagation:
+    def _last(self) -> LayerRows:
         if self.needed_rows is None:
             return self._all_rows
-        return Propagation(self.graph, self.needed_rows)
+        return LayerRows(self.graph, self.needed_rows)
 
     def exact_pass(self, weights: Weights, *, needed_only: bool = True) -> ExactPass:
         """The whole graph at ``weights``; the last layer only for the rows that are needed."""
         layers = [self._first] + [self._all_rows] * (self.model.depth - 1)
         if needed_only and self.needed_rows is not None:
             layers[-1] = self._last
+        return self._run(weights, layers)
+
+    def _run(self, weights: Weights, layers: list[LayerRows]) -> ExactPass:
         found = ExactPass(
             self.model, weights, layers, self.features, chunk=self.chunk, allocate=self._table
         )
@@ -127,20 +131,32 @@ class Operands:
 
     # -- batches --------------------------------------------------------------------------------
 
-    def large_batch(self, wanted: float, seed: int, snapshots: int) -> tuple[Int32, Step]:
-        """The nodes of a large-batch snapshot, in random order, and the exact step on them."""
+    def large_batch(self, wanted: float, seed: int, snapshots: int) -> Int32:
+        """The nodes of a large-batch snapshot, in random order."""
         count = math.ceil(wanted * len(self.train)) if wanted < 1 else int(wanted)
         stream = Key(seed, 0, snapshots).stream(Stream.POOL)
-        pool = self.train[permutation(len(self.train), stream)[:count]]
-        rows, blocks = pool, list[Block]()
-        for _ in range(self.sampled_depth):
-            blocks.insert(0, exact_block(self.graph, rows))
-            rows = blocks[0].src
-        weights = np.full(len(pool), 1.0 / len(pool), np.float32)
-        return pool, self.step(Batch(tuple(blocks), weights), None)
+        nodes: Int32 = self.train[permutation(len(self.train), stream)[:count]]
+        return nodes
 
-    def step(self, batch: Batch, key: Key | None) -> Step:
-        """A step on ``batch``; without a ``key`` there is no dropout."""
+    def exact_pass_on(self, nodes: Int32, weights: Weights) -> ExactPass:
+        """The last layer for ``nodes``, and every layer below for the rows that are read."""
+        layers: list[LayerRows] = []
+        rows = nodes
+        for level in reversed(range(self.model.depth)):
+            if level == 0 and self.sums is not None:
+                layers.insert(0, LayerRows(self.graph, rows, sums=self.sums))
+            else:
+                block = exact_block(self.graph, rows)
+                layers.insert(0, LayerRows(self.graph, rows, block))
+                rows = block.src
+        return self._run(weights, layers)
+
+    def loss_on(self, nodes: Int32) -> _MeanLoss:
+        """The mean loss over ``nodes``, for a pass on them."""
+        return _MeanLoss(self.task, torch.from_numpy(nodes).long(), torch.arange(len(nodes)))
+
+    def step(self, batch: Batch, key: Key) -> Step:
+        """A step on ``batch``."""
         made: dict[int, BlockOperator] = {}  # subgraph samplers repeat one block
         for block in (*batch.blocks, *batch.exact):
             made.setdefault(id(block), BlockOperator(block))
@@ -164,8 +180,8 @@ class Operands:
             torch.from_numpy(batch.loss_weights),
             torch.from_numpy(batch.nodes),
             exact=exact,
-            dropout=0.0 if key is None else self.model.dropout,
-            key=key or Key(0),
+            dropout=self.model.dropout,
+            key=key,
         )
 
 

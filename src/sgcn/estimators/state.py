@@ -27,7 +27,7 @@ def save(engine: Engine) -> tuple[dict[str, Tensor], dict[str, Any]]:
         facts["progress"] |= {"since_snapshot": None, "restart_called": engine.restart_due}
     else:
         for name, history in _histories(engine).items():
-            tensors[f"{name}.rows"] = history.data
+            tensors[f"{name}.rows"] = history.all_rows()
             if history.valid is not None:
                 tensors[f"{name}.valid"] = history.valid
             facts[name] = [history.norm, history.snapshot_norm]

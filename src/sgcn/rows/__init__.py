@@ -4,7 +4,7 @@ Callers `read` and `write` rows by node and never ask where they are. A new kind
 here with the methods of `RowStore`.
 """
 
-from sgcn.compute.inputs import LazyRows, RowStore
+from sgcn.compute.inputs import LazyRows, RowStore, WritableStore
 from sgcn.rows.dense import DenseRows, MappedRows
 from sgcn.rows.history import History
 from sgcn.rows.sources import allocate, store_of
@@ -17,6 +17,7 @@ __all__ = [
     "MappedRows",
     "RowStore",
     "SparseRows",
+    "WritableStore",
     "allocate",
     "store_of",
 ]

@@ -33,8 +33,11 @@ class DenseRows:
     def read(self, ids: Tensor) -> Tensor:
         return rows_of(self.data, ids).float()
 
-    def write(self, ids: Tensor, rows: Tensor) -> None:
-        self.data.index_copy_(0, ids.long(), rows.detach().to(self.data.dtype))
+    def write(self, ids: Tensor | None, rows: Tensor) -> None:
+        if ids is None:
+            self.data.copy_(rows.detach())
+        else:
+            self.data.index_copy_(0, ids.long(), rows.detach().to(self.data.dtype))
 
     def times(self, ids: Tensor | None, weight: Tensor) -> Tensor:
         if ids is None and self.data.dtype == torch.float32:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from sgcn.compute.inputs import LazyRows
+from sgcn.compute.inputs import LazyRows, WritableStore
 from sgcn.rows.dense import DenseRows
 from sgcn.rows.sources import allocate
+
+#: A store of so many rows and columns.
+MakeStore = Callable[[int, int, torch.dtype], WritableStore]
 
 
 class History:
@@ -25,39 +29,40 @@ class History:
         self,
         dtype: torch.dtype = torch.float32,
         *,
-        folder: Path | None = None,
+        make_store: MakeStore | None = None,
         index_of: Tensor | None = None,
     ) -> None:
-        self._dtype, self._folder, self.index_of = dtype, folder, index_of
-        self.store = DenseRows(torch.empty(0, 0, dtype=dtype))
+        """``make_store`` says where rows live; without it they are in memory."""
+        self.dtype, self.index_of = dtype, index_of
+        self._make_store = make_store
+        self.store: WritableStore = DenseRows(torch.empty(0, 0, dtype=dtype))
         self.valid: Tensor | None = None
         self.norm = self.snapshot_norm = 0.0
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self._dtype
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.store.shape
 
     @property
-    def data(self) -> Tensor:
-        return self.store.data
-
-    @property
     def nbytes(self) -> int:
-        return self.data.numel() * self.data.element_size()
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def all_rows(self) -> Tensor:
+        """Every row, in the history's own type."""
+        table = self.store.table
+        if table is None:
+            return self.store.read(torch.arange(self.shape[0])).to(self.dtype)
+        return table
 
     def assign(self, rows: Tensor, norm: float) -> None:
         """Take over ``rows`` as all rows; float32 in memory is not even copied."""
         self.valid = None
         self.norm = self.snapshot_norm = norm
-        if self._folder is None:
-            self.store = DenseRows(rows.detach().to(self._dtype))
+        if self._make_store is None:
+            self.store = DenseRows(rows.detach().to(self.dtype))
             return
         self._make_room(*rows.shape)
-        self.data.copy_(rows.detach())
+        self.store.write(None, rows)
 
     def assign_some(self, ids: Tensor, rows: Tensor, nodes: int, norm: float) -> None:
         """Set the rows ``ids`` of a history of ``nodes`` rows, and mark all others invalid."""
@@ -93,4 +98,5 @@ class History:
 
     def _make_room(self, rows: int, columns: int) -> None:
         if self.shape != (rows, columns):
-            self.store = allocate(rows, columns, self._dtype, self._folder)
+            make = self._make_store or allocate
+            self.store = make(rows, columns, self.dtype)

@@ -30,7 +30,7 @@ from sgcn.nn import Model
 from sgcn.rng import Key, check_seed
 from sgcn.rows import store_of
 from sgcn.samplers import NodeSet
-from sgcn.sources import Loader, PoolSource
+from sgcn.sources import Loader, PoolSource, Source
 from sgcn.task import Task, split_nodes, train_nodes
 from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
@@ -157,7 +157,8 @@ class _Run:
         self.steps_per_epoch = len(self.loader)
         threads = self.options.threads
         self.prefetcher, self.ahead = Prefetcher(threads), 2 * threads
-        self.pool_source: PoolSource | None = None
+        self.pool_source: Source | None = None
+        self.pool_snapshot = -1  # the snapshot that drew its nodes
         self.last_checkpoint = perf_counter()
         self.epoch = self.step = 0
         self.result = Fitted()
@@ -241,17 +242,18 @@ class _Run:
             jobs.append((name, partial(engine.draw, seeds, self._key(epoch, step))))
         return jobs
 
-    def _seeds(self, epoch: int, step: int, ahead: int) -> NodeSet | Any:
+    def _seeds(self, epoch: int, step: int, ahead: int) -> NodeSet:
         """The seeds of a step: among the nodes of a large-batch snapshot, if there is one."""
         engine = self.engine
         if engine.pool is None:
             return self.loader.seeds(epoch, step)
         assert engine.progress.since_snapshot is not None
-        if self.pool_source is None or self.pool_source.pool is not engine.pool:
+        if self.pool_source is None or self.pool_snapshot != engine.progress.snapshots:
+            self.pool_snapshot = engine.progress.snapshots
             self.pool_source = PoolSource(
                 engine.pool, len(engine.graph), engine.sampler, self.batch_size
             )
-        return self.pool_source.seeds(engine.progress.since_snapshot - 1 + ahead)
+        return self.pool_source.seeds(0, engine.progress.since_snapshot - 1 + ahead)
 
     def report_step(self, outcome: Outcome, restarted: bool, sampling: float, began: float) -> None:
         spent = perf_counter() - began
