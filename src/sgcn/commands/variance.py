@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.analysis import variance
     from sgcn.files import check_target, write_text
     from sgcn.runs.config import make_config
+    from sgcn.runs.drawing import FORMATS
     from sgcn.training.events import to_json
 
     samplers, estimators = train.names(args.sampler), train.names(args.estimators)
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     if args.out is not None:
         check_target("--out", args.out, (".json",))
     if args.picture is not None:
-        check_target("--picture", args.picture, variance.FORMATS)
+        check_target("--picture", args.picture, FORMATS)
     results: list[dict[str, Any]] = []
     for result in variance.measure(configs, args.steps, args.probes, args.every, quiet=args.quiet):
         if not results:

@@ -104,7 +104,7 @@ class Case:
     def label(self, form: str) -> str:
         """How it is called in figures: ``form`` has {graph}, {sampler}, {estimator}, {setting}."""
         names = {"graph": self.data.title, "sampler": TITLES[self.sampler]}
-        return form.format(**self.columns | names)
+        return form.format(**self.columns | names).strip()
 
 
 def case(
@@ -221,10 +221,15 @@ class Experiment:
     numbers: tuple[str, ...]  # one for each run, see `measures.NUMBERS`
     curves: tuple[str, ...] = ()  # many for each run, see `measures.CURVES`
     #: The figure shows the curves against ``x``, a row of axes for each of ``panels``, a line for
-    #: each of ``lines`` (forms of `Case.label`); or ``draw`` makes it of the runs.
+    #: each of ``lines`` (forms of `Case.label`); without curves it shows the numbers.
     x: str = "step"
     panels: str = "{graph}"
     lines: str = "{estimator}"
-    draw: Callable[[Sequence[Run]], Any] | None = None
     reference: Reference = lambda dataset, case, quantity: ()
     note: str = ""  # what a reader must know to compare with the paper
+
+
+def paper_of(experiment: Experiment, case: Case, quantity: str) -> Sequence[float]:
+    """The paper's mean and spread of a quantity; of the dataset that a stand-in stands for."""
+    dataset = case.data.paper
+    return () if dataset is None else experiment.reference(dataset, case, quantity)
