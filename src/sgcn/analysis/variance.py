@@ -15,7 +15,6 @@ import numpy as np
 from sgcn.analysis.probe import GradientProbe
 from sgcn.errors import SgcnError, TrainingDiverged
 from sgcn.graph import Graph
-from sgcn.machine import check_memory
 from sgcn.nn import Model
 from sgcn.options import check, integer
 from sgcn.runs.config import Config
@@ -50,9 +49,7 @@ def measure(
     ]
     for config in configs:
         rehearse(config, graph, model)
-    weights = sum(p.numel() for p in model.parameters())
-    needed = probe.bytes_needed(weights)
-    check_memory(needed, f"{probes} probes of {weights:,} weights", "take fewer probes")
+    probe.check_room(model, "take fewer probes")
     return (
         _result(config, graph, model, replace(probe, steps=[]), steps, quiet) for config in configs
     )
