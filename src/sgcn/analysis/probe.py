@@ -34,8 +34,6 @@ from sgcn.samplers.base import NodeSet, Sampler, exact_block
 from sgcn.sources import Loader
 from sgcn.training.events import ProbeEvent
 
-_DRAWS = 8  # of a look that a training run takes on its way
-
 
 @dataclass(frozen=True)
 class LayerErrors:
@@ -267,10 +265,3 @@ def _far(found: Sequence[Tensor], exact: Sequence[Tensor], nodes: Sequence[Tenso
         away = float((rows.detach() - wanted).square().sum())
         errors.append(away / size if size > 0 else math.nan)
     return errors
-
-
-def training_probe(every: int, seed: int, model: Model) -> GradientProbe:
-    """The probe of ``training.probe_every``, if its gradients fit into memory."""
-    probe = GradientProbe(_DRAWS, every, seed=seed)
-    probe.check_room(model, "leave out training.probe_every")
-    return probe

@@ -17,24 +17,16 @@ from sgcn.errors import SgcnError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
-    parser.add_argument("--sampler", metavar="NAME[,..]", help="default: neighbor")
+    train.add_measuring(parser, {
+        "--steps": (200, "steps of each training run"),
+        "--probes": (16, "draws at each step that is measured"),
+        "--every": (7, "steps from one measurement to the next"),
+    })  # fmt: skip
     parser.add_argument(
         "--estimators", default="sgcn,sgcn+,sgcn++,anchored", metavar="NAME[,..]",
         help="default: %(default)s",
     )  # fmt: skip
-    for name, default, help in (
-        ("--steps", 200, "steps of each training run"),
-        ("--probes", 16, "draws at each step that is measured"),
-        ("--every", 7, "steps from one measurement to the next"),
-    ):
-        parser.add_argument(
-            name, type=int, default=default, metavar="N", help=f"{help}; default: %(default)s"
-        )
-    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write all figures here")
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw them here")
-    train.add_options(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
