@@ -108,15 +108,9 @@ class Case:
 
 
 def case(
-    plan: Plan,
-    data: Dataset,
-    sampler: str,
-    estimator: str,
-    /,
-    setting: str = "",
-    kinds: tuple[str, ...] = (TRAIN,),
-    **changes: Mapping[str, Any],
-) -> Case:
+    plan: Plan, data: Dataset, sampler: str, estimator: str, /, setting: str = "",
+    kinds: tuple[str, ...] = (TRAIN,), **changes: Mapping[str, Any],
+) -> Case:  # fmt: skip
     """A row of the paper on ``data``, with ``changes`` to the sections of its configuration."""
     values: dict[str, Any] = {
         "model": {"layers": 2, "widths": plan.width, "activation": "elu", "head": True},
@@ -145,17 +139,13 @@ def case(
 
 
 def rows(
-    plan: Plan,
-    data: Dataset,
-    samplers: Iterable[str],
-    estimators: Sequence[str] = (),
-    **options: Any,
+    plan: Plan, data: Dataset, samplers: Iterable[str], of: Sequence[str] = (), **options: Any
 ) -> list[Case]:
-    """The rows of ``samplers``, or those of them with these ``estimators``."""
+    """The rows of ``samplers``: all of the paper's, or those ``of`` these estimators."""
     return [
         case(plan, data, sampler, estimator, **options)
         for sampler in samplers
-        for estimator in estimators or ROWS[sampler]
+        for estimator in of or ROWS[sampler]
     ]
 
 
