@@ -98,8 +98,8 @@ class Recording:
                 if not line.endswith(b"\n"):
                     break
                 self._lines += 1
-                error = f"{path} has a line {self._lines} that is no JSON object, expected an event"
-                self._take(_object(line, error))
+                bad = f"{path} has a line {self._lines} that is no JSON object, expected an event"
+                self._take(_object(line, bad))
                 self._read, self._last = self._read + len(line), line
 
     def _take(self, event: dict[str, Any]) -> None:
@@ -169,14 +169,14 @@ class Recording:
         }
 
 
-def _object(text: bytes, error: str) -> dict[str, Any]:
-    """The JSON object that ``text`` is, or the ``error``."""
+def _object(text: bytes, bad: str) -> dict[str, Any]:
+    """The JSON object that ``text`` is; else the error with the sentence ``bad``."""
     try:
         found = json.loads(text, parse_constant=lambda _: None)  # NaN is no JSON
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise SgcnError(error)
+        raise SgcnError(bad)
     return found
 
 
