@@ -184,7 +184,10 @@ def _by_layer(gradient: dict[str, Tensor], depth: int) -> dict[str, Tensor]:
         layer: [g.flatten() for name, g in gradient.items() if name.startswith(prefix)]
         for layer, prefix in prefixes.items()
     }
-    return {layer: torch.cat(part) for layer, part in parts.items() if part}
+    if not parts["head"]:
+        del parts["head"]
+    # A graph layer without weights has a vector of none.
+    return {layer: torch.cat([torch.empty(0), *part]) for layer, part in parts.items()}
 
 
 def _products(errors: Tensor) -> Float64:
