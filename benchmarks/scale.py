@@ -27,13 +27,13 @@ from benchmarks.engines import descend, make_engine, regular
 from benchmarks.options import add_integers, add_out, add_texts, check_positive, target
 from benchmarks.process import answer, call, forget_peak, peak_mb
 from benchmarks.report import finish, progress, save_figure
-from sgcn.analysis.variance import FORMATS
 from sgcn.data.synthetic import Synthetic, synthetic
 from sgcn.errors import SgcnError
 from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.machine import available_memory as available
 from sgcn.options import known_name
 from sgcn.rng import Key
+from sgcn.runs.drawing import FORMATS
 from sgcn.samplers import SAMPLERS, make_sampler
 from sgcn.sources import Loader
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -442,3 +443,33 @@ def test_weights_that_blew_up():
 def test_bad_options(name, value):
     with pytest.raises(SgcnError, match=f"{name} is {value}, expected"):
         GradientProbe(**{name: value})
+
+
+def test_a_layer_without_weights_keeps_its_place():
+    """It has no gradient to be wrong about; embeddings stay with the layers that they are of."""
+    engine = ready("sgcn")
+    exact = engine.exact
+
+    def without(*args):
+        found = exact()
+        backward = found.backward
+
+        def some(loss):
+            value, gradient, d = backward(loss)
+            return value, {n: g for n, g in gradient.items() if not n.startswith("layers.0.")}, d
+
+        found.backward = some
+        return found
+
+    whole = GradientProbe(probes=3).measure(engine, 12)
+    engine.exact = without
+    form = engine.form
+    engine.form = lambda passes: dataclasses.replace(
+        formed := form(passes),
+        gradient={n: g for n, g in formed.gradient.items() if not n.startswith("layers.0.")},
+    )
+    found = GradientProbe(probes=3).measure(engine, 12)
+    assert [layer.layer for layer in found.layers] == ["1", "2", "head"]
+    assert math.isnan(found.layers[0].gradient.mse.value)
+    assert found.layers[1].gradient == whole.layers[1].gradient
+    assert [one.embedding for one in found.layers] == [one.embedding for one in whole.layers]

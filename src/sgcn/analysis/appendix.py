@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,11 @@ from sgcn.samplers.exact import Exact
 from sgcn.task import Task, train_nodes
 
 _PROBES = 8
+#: The constants, and what is measured beside them.
+_WHAT = {
+    "B_H": "largest |H|", "B_D": "largest |D|", "C_H": "layer by H", "C_W": "layer by W",
+    "L_H": "D by D, H, W", "L_W": "G by D, H, W", "L_F": "gradient by weights",
+}  # fmt: skip
 _ROUNDING = 1e-6  # SGCN+ and SGCN++ are run in float32
 
 
@@ -130,10 +135,7 @@ def measure(model: Model, graph: Graph, sampler: Sampler, options: BoundOptions)
     found = _Draws(setting, options.draws)
     for draw in tqdm(range(options.draws), desc=sampler.name, leave=False, disable=None):
         found.add(draw)
-    plus, doubly = _walk(setting, "sgcn+"), _walk(setting, "sgcn++")
-    norms = found.norms()
-    norms = replace(norms, B_W=max(norms.B_W, plus.weight_norm, doubly.weight_norm))
-    return _report(setting, found, plus, doubly, norms)
+    return _report(setting, found, _walk(setting, "sgcn+"), _walk(setting, "sgcn++"))
 
 
 def check_room(model: Model, graph: Graph, draws: int) -> None:
@@ -296,14 +298,14 @@ class _Draws:
         batch = max(self.batch, 0.0) / self.draws
         return Distances(noises, biases, biases_all, absents, batch)
 
-    def norms(self) -> Norms:
+    def norms(self, means: Sequence[Float64], weight_norm: float) -> Norms:
         network = self.setting.network
-        means = [float(np.linalg.norm(mean)) for mean in self.means()]
+        sizes = [float(np.linalg.norm(mean)) for mean in means]
         first, second = network.loss_constants()
         C_sigma, L_sigma = bounds.SMOOTH[network.model.activation]
         return Norms(
             network.depth, C_sigma, L_sigma, first * self.loss_factor, second * self.loss_factor,
-            max(self.matrix_norm, *means), network.weight_norm, self.setting.x_norm,
+            max(self.matrix_norm, *sizes), weight_norm, self.setting.x_norm,
         )  # fmt: skip
 
 
@@ -395,11 +397,10 @@ def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: _Exact) 
 # -- all together -------------------------------------------------------------------------------
 
 
-def _report(
-    setting: _Setting, found: _Draws, first: _Walk, second: _Walk, n: Norms
-) -> Report:
-    c, means, options = Constants.of(n), found.means(), setting.options
-    s = found.distances(means)
+def _report(setting: _Setting, found: _Draws, first: _Walk, second: _Walk) -> Report:
+    means, options = found.means(), setting.options
+    n = found.norms(means, max(first.weight_norm, second.weight_norm))
+    c, s = Constants.of(n), found.distances(means)
     noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
     plus = bounds.delta_plus(n, s, options.gap, options.alpha)
     plus_plus = bounds.delta_plus_plus(n, s, options.gap, options.alpha, options.beta)
@@ -411,18 +412,14 @@ def _report(
         )
     bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
     far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
-    split, quotients = Split.of(found.errors @ found.errors.T, 1.0), found.lipschitz
+    split = Split.of(found.errors @ found.errors.T, 1.0)
+    measured = {"B_H": found.h_norm, "B_D": found.d_norm, "L_F": setting.smoothness()}
+    measured |= found.lipschitz
     both = 2.0 * (noise + of_mean)  # |E G~ - G|^2 <= 2 E|G~ - Gbar|^2 + 2 |Gbar - G|^2
     of_plus = options.rate * options.rate * plus
     of_plus_plus = second.longest_step * second.longest_step * plus_plus
     lines = [
-        Line("B_H", "largest |H|", c.B_H, found.h_norm),
-        Line("B_D", "largest |D|", c.B_D, found.d_norm),
-        Line("C_H", "layer by H", c.C_H, quotients["C_H"]),
-        Line("C_W", "layer by W", c.C_W, quotients["C_W"]),
-        Line("L_H", "D by D, H, W", c.L_H, quotients["L_H"]),
-        Line("L_W", "G by D, H, W", c.L_W, quotients["L_W"]),
-        Line("L_F", "gradient by weights", c.L_F, setting.smoothness()),
+        *(Line(name, what, getattr(c, name), measured[name]) for name, what in _WHAT.items()),
         Line("Delta_n", "SGCN: variance", noise, *split.variance),
         Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
         Line("2 (Delta_n + Delta_b)", "SGCN: squared bias", both, *split.bias2),
@@ -430,9 +427,7 @@ def _report(
         Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
     ]
     size = suggest_large_batch(setting.model, setting.graph, options.error, seed=setting.seed)
-    theorems = bounds.theorems(
-        c, options.steps, setting.exact.loss, noise, of_mean, plus, plus_plus
-    )
+    theorems = bounds.theorems(c, options.steps, setting.exact.loss, *deltas.values())
     large_batch = {
         "error": options.error, "nodes": size, "measured_error": _snapshot_error(setting, size),
     }  # fmt: skip

@@ -8,6 +8,7 @@ added: the triangle inequality, never larger.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 #: C_sigma and L_sigma of the smooth activations. relu has no L_sigma: its slope jumps.
@@ -103,14 +104,10 @@ def delta_n(n: Norms, s: Distances) -> float:
     """
     c = Constants.of(n)
     layers = range(n.depth)
-    return _squared_error(
-        n,
-        c,
-        [n.B_W * c.B_H * math.sqrt(m) for m in s.noise],
-        of_loss=n.C_loss * math.sqrt(s.batch),
-        by_h=[c.B_D * n.C_sigma * n.B_W * s.kept(level) for level in layers],
-        by_w=[c.B_D * n.C_sigma * c.B_H * s.kept(level) for level in layers],
-    )
+    forward = [n.B_W * c.B_H * math.sqrt(m) for m in s.noise]
+    by_h = [c.B_D * n.C_sigma * n.B_W * s.kept(level) for level in layers]
+    by_w = [c.B_D * n.C_sigma * c.B_H * s.kept(level) for level in layers]
+    return _squared_error(n, c, forward, by_h, by_w, of_loss=n.C_loss * math.sqrt(s.batch))
 
 
 def delta_b(n: Norms, s: Distances) -> float:
@@ -150,7 +147,7 @@ def delta_plus_plus(n: Norms, s: Distances, gap: int, alpha: float, beta: float)
         by_w[level] = far * (h * c.B_D * n.C_sigma + c.B_H * q)
         d = n.B_LA * passed
     forward = [s.all_rows(level) * a for level, a in enumerate(changes)]
-    return gap * gap * _squared_error(n, c, forward, by_h=by_h, by_w=by_w)
+    return gap * gap * _squared_error(n, c, forward, by_h, by_w)
 
 
 def _changes(n: Norms, c: Constants) -> list[float]:
@@ -165,21 +162,15 @@ def _changes(n: Norms, c: Constants) -> list[float]:
 
 
 def _squared_error(
-    n: Norms,
-    c: Constants,
-    forward: list[float],
-    *,
-    of_loss: float = 0.0,
-    by_h: list[float] | None = None,
-    by_w: list[float] | None = None,
-) -> float:
+    n: Norms, c: Constants, forward: list[float], by_h: Sequence[float] = (),
+    by_w: Sequence[float] = (), of_loss: float = 0.0,
+) -> float:  # fmt: skip
     """sum_l |G~^(l) - G^(l)|^2 from what each layer adds to the error of Z, D and G by itself.
 
     eq:decompose_bias_into_layers with L_H^(L - l) for L_H^(L - l - 1): layer l sees D^(L+1) through
     the L - l layers above it.
     """
-    zero = [0.0] * n.depth
-    by_h, by_w = by_h or zero, by_w or zero
+    by_h, by_w = by_h or [0.0] * n.depth, by_w or [0.0] * n.depth
     z: list[float] = []
     for own in forward:
         z.append(own + (n.B_LA * n.B_W * n.C_sigma * z[-1] if z else 0.0))

@@ -11,13 +11,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sgcn.analysis.moments import Mean, Split, numbers, over
+from sgcn.analysis.moments import Float64, Mean, Split, numbers, over
 from sgcn.block import Batch, Int32
 from sgcn.compute.operators import BlockOperator
 from sgcn.errors import TrainingDiverged
@@ -31,8 +33,6 @@ from sgcn.rng import Key, Stream, check_seed
 from sgcn.samplers.base import NodeSet, Sampler, exact_block
 from sgcn.sources import Loader
 from sgcn.training.events import ProbeEvent
-
-_DRAWS = 8  # of a look that a training run takes on its way
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,19 @@ class GradientProbe:
         """The next step to measure after ``step``."""
         return self.first + self.every * max((step - self.first) // self.every + 1, 0)
 
-    def bytes_needed(self, parameters: int) -> int:
-        """Memory for the gradients of a model with so many ``parameters``, and their products."""
-        return self.probes * (12 * parameters + 8 * self.probes)
+    def check_room(self, model: Model, advice: str) -> None:
+        """Refuse a model whose gradients, and their products, memory has no room for."""
+        weights = sum(p.numel() for p in model.parameters())
+        needed = self.probes * (12 * weights + 8 * self.probes)
+        check_memory(needed, f"{self.probes} probes of {weights:,} weights", advice)
 
     def measure(self, engine: Engine, batch_size: int, step: int = 0) -> Measured:
         """Errors of a sampled step of ``engine`` as it stands; ``step`` names the draws."""
         exact = engine.exact()
-        _, wanted, exact_d = exact.backward(engine.operands.loss(needed_only=False))
+        _, gradient, exact_d = exact.backward(engine.operands.loss(needed_only=False))
         truth = [exact.hidden(level).detach() for level in range(engine.model.depth)]
-        found = {name: torch.empty(self.probes, g.numel()) for name, g in wanted.items()}
+        wanted = _by_layer(gradient, engine.model.depth)
+        errors = {layer: torch.empty(self.probes, g.numel()) for layer, g in wanted.items()}
         embeddings: list[list[float]] = []
         layer_gradients: list[list[float]] = []
         for draw in range(self.probes):
@@ -130,56 +133,30 @@ class GradientProbe:
             this, live = passes.step, passes.live
             flowing = _watch(live)
             formed = engine.form(passes)
-            for name, rows in found.items():
-                rows[draw] = (formed.gradient[name] - wanted[name]).flatten()
+            for layer, g in _by_layer(formed.gradient, engine.model.depth).items():
+                errors[layer][draw] = g - wanted[layer]
             embeddings.append(_far(live.h, truth, this.nodes))
             if formed.corrected:  # by D of the loss over all training nodes
                 ds = [formed.corrected[level] for level in range(len(exact_d))]
                 layer_gradients.append(_far(ds, exact_d, this.nodes))
             else:
                 layer_gradients.append(_first_order(engine, batch, this, truth, flowing))
-        return self._measured(engine, step, wanted, found, embeddings, layer_gradients)
-
-    def _measured(
-        self,
-        engine: Engine,
-        step: int,
-        wanted: dict[str, Tensor],
-        found: dict[str, Tensor],
-        embeddings: list[list[float]],
-        layer_gradients: list[list[float]],
-    ) -> Measured:
-        depth = engine.model.depth
-        prefixes = {f"layers.{level}.": str(level + 1) for level in range(depth)}
-        prefixes["head."] = "head"
-        shape = (self.probes, self.probes)
-        all_products, all_size, layers = np.zeros(shape), 0.0, []
-        for level, (prefix, layer) in enumerate(prefixes.items()):
-            names = [name for name in wanted if name.startswith(prefix)]
-            if not names and layer == "head":
-                continue
-            products, size = np.zeros(shape), 0.0
-            for name in names:
-                rows = found.pop(name).double()
-                products += (rows @ rows.T).numpy()
-                size += float(wanted[name].double().square().sum())
-            if not np.isfinite(products).all():
-                raise TrainingDiverged(
-                    f"the gradient of a probe at step {step} is not finite: training blew up, "
-                    "expected finite numbers; lower the learning rate (lr)"
-                )
-            all_products += products
-            all_size += size
-            layers.append(
-                LayerErrors(
-                    layer,
-                    Split.of(products, size),
-                    Mean.of([row[level] for row in embeddings]) if level < depth else None,
-                    Mean.of([row[level] for row in layer_gradients]) if level < depth - 1 else None,
-                )
+        products = {layer: _products(errors.pop(layer)) for layer in wanted}
+        sizes = {layer: float(g.double().square().sum()) for layer, g in wanted.items()}
+        every, size = sum(products.values()), sum(sizes.values())
+        if not np.isfinite(every).all():
+            raise TrainingDiverged(
+                f"the gradient of a probe at step {step} is not finite: training blew up, "
+                "expected finite numbers; lower the learning rate (lr)"
             )
-        total = Split.of(all_products, all_size)
-        return Measured(step, engine.progress.since_snapshot, math.sqrt(all_size), total, layers)
+        zeroth, first = ([Mean.of(of) for of in zip(*rows, strict=True)]
+                         for rows in (embeddings, layer_gradients))  # fmt: skip
+        layers = [
+            LayerErrors(layer, Split.of(products[layer], sizes[layer]), *means)
+            for layer, *means in zip_longest(wanted, zeroth, first)
+        ]
+        since = engine.progress.since_snapshot
+        return Measured(step, since, math.sqrt(size), Split.of(np.asarray(every), size), layers)
 
     def summary(self) -> dict[str, Any]:
         """Means over the steps; errors say how well these means are known, for this run."""
@@ -187,22 +164,36 @@ class GradientProbe:
         total = over([step.total for step in self.steps]) if self.steps else nothing
         layers = zip(*(step.layers for step in self.steps), strict=True)
         each = [step.total.mse.value for step in self.steps]
+        known = bool(each) and min(each) > 0
         return {
             **total.as_dict(),
-            "geometric_relative_mse": _geometric(each),
+            # The mean that one bad step does not rule.
+            "geometric_relative_mse": geometric_mean(each) if known else None,
             "by_layer": [over(parts).as_dict() for parts in layers],
             "steps": [step.as_dict() for step in self.steps],
         }
 
 
-def _geometric(values: Sequence[float]) -> float | None:
-    """The mean that one bad step does not rule."""
-    if not values or not min(values) > 0:
-        return None
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
 # -- one draw -----------------------------------------------------------------------------------
+
+
+def _by_layer(gradient: dict[str, Tensor], depth: int) -> dict[str, Tensor]:
+    """The gradients by the weights of each layer, 1 .. L and head if there is one, as vectors."""
+    prefixes = {str(level + 1): f"layers.{level}." for level in range(depth)} | {"head": "head."}
+    parts = {
+        layer: [g.flatten() for name, g in gradient.items() if name.startswith(prefix)]
+        for layer, prefix in prefixes.items()
+    }
+    if not parts["head"]:
+        del parts["head"]
+    # A graph layer without weights has a vector of none.
+    return {layer: torch.cat([torch.empty(0), *part]) for layer, part in parts.items()}
+
+
+def _products(errors: Tensor) -> Float64:
+    rows = errors.double()
+    found: Float64 = (rows @ rows.T).numpy()
+    return found
 
 
 def fresh_seeds(
@@ -277,14 +268,3 @@ def _far(found: Sequence[Tensor], exact: Sequence[Tensor], nodes: Sequence[Tenso
         away = float((rows.detach() - wanted).square().sum())
         errors.append(away / size if size > 0 else math.nan)
     return errors
-
-
-def training_probe(every: int, seed: int, model: Model) -> GradientProbe:
-    """The probe of ``training.probe_every``, if its gradients fit into memory."""
-    probe = GradientProbe(_DRAWS, every, seed=seed)
-    weights = sum(p.numel() for p in model.parameters())
-    check_memory(
-        probe.bytes_needed(weights), f"probes of {weights:,} weights",
-        "leave out training.probe_every",
-    )  # fmt: skip
-    return probe

@@ -181,12 +181,8 @@ def formula(
     return float((variance * weights).sum()), float((bias2 * weights).sum())
 
 
-#: Of every entry: variance and squared bias over P_ij^2.
+#: Of every entry, or of all alike: variance and squared bias over P_ij^2.
 _Found = tuple[Float64, Float64] | None
-
-
-def _exact(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found:
-    return np.zeros(len(entries.value)), np.zeros(len(entries.value))
 
 
 def _node_wise(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found:
@@ -196,7 +192,7 @@ def _node_wise(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Fou
     variance = np.maximum(degree / size, 1.0) - 1.0
     if graph.self_loops:  # P_ii is kept as it is
         variance[entries.col == entries.rows[entries.row]] = 0.0
-    return variance, np.zeros(len(variance))
+    return variance, np.zeros(1)
 
 
 def _layer_wise(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found:
@@ -214,7 +210,7 @@ def _layer_wise(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Fo
     size = size_of_layer(sampler.sizes, depth, depth)
     # Without a chance are only the destinations: they are kept as they are.
     inverse = np.divide(1.0, chance, out=np.ones_like(chance), where=chance > 0)
-    return (inverse - 1.0) / size, np.zeros(len(chance))
+    return (inverse - 1.0) / size, np.zeros(1)
 
 
 def _cluster(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found:
@@ -230,7 +226,7 @@ def _cluster(graph: Graph, sampler: Any, entries: Entries, depth: int) -> _Found
 
 
 _FORMULAS: dict[str, Callable[[Graph, Any, Entries, int], _Found]] = {
-    "exact": _exact,
+    "exact": lambda graph, sampler, entries, depth: (np.zeros(1), np.zeros(1)),
     "neighbor": _node_wise,
     "vrgcn": _node_wise,
     "labor": _node_wise,

@@ -14,13 +14,12 @@ import numpy as np
 
 from sgcn.analysis.probe import GradientProbe
 from sgcn.errors import SgcnError, TrainingDiverged
-from sgcn.files import replacing
 from sgcn.graph import Graph
-from sgcn.machine import check_memory
 from sgcn.nn import Model
 from sgcn.options import check, integer
 from sgcn.runs.config import Config
 from sgcn.runs.directory import prepare, rehearse
+from sgcn.runs.drawing import save, sheet, styled
 from sgcn.samplers import NodeSet
 from sgcn.task import train_nodes
 from sgcn.training.loop import fit
@@ -50,9 +49,7 @@ def measure(
     ]
     for config in configs:
         rehearse(config, graph, model)
-    weights = sum(p.numel() for p in model.parameters())
-    needed = probe.bytes_needed(weights)
-    check_memory(needed, f"{probes} probes of {weights:,} weights", "take fewer probes")
+    probe.check_room(model, "take fewer probes")
     return (
         _result(config, graph, model, replace(probe, steps=[]), steps, quiet) for config in configs
     )
@@ -97,8 +94,6 @@ COLUMNS = {
     "relative_bias2": ("bias^2", "squared bias"),
     "relative_variance": ("variance", "variance"),
 }
-#: What a picture may be, by the end of its name.
-FORMATS = (".svg", ".png", ".pdf")
 
 
 def heading() -> str:
@@ -121,19 +116,13 @@ def row(result: Mapping[str, Any]) -> str:
     return start
 
 
+@styled()
 def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
     """Draw ``results`` of `sgcn variance` into ``out``; its name says the format."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     samplers = list(dict.fromkeys(result["sampler"] for result in results))
     estimators = list(dict.fromkeys(result["estimator"] for result in results))
-    figure, axes = plt.subplots(
-        len(samplers), len(COLUMNS), figsize=(12, 3.2 * len(samplers)), sharex=True, sharey="row",
-        layout="constrained", squeeze=False,
-    )  # fmt: skip
+    size = 12.0, 3.2 * len(samplers)
+    figure, axes = sheet(len(samplers), len(COLUMNS), *size, sharex=True, sharey="row")
     for result in results:
         line = axes[samplers.index(result["sampler"])]
         color = f"C{estimators.index(result['estimator'])}"
@@ -143,21 +132,15 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
             known = value > 0
             axis.errorbar(
                 at[known], value[known], np.minimum(error, 0.9 * value)[known], color=color,
-                label=result["estimator"], lw=1.5, marker="o", ms=3, elinewidth=0.8,
+                label=result["estimator"], marker="o", ms=3, elinewidth=0.8,
             )  # fmt: skip
     for line, sampler in zip(axes, samplers, strict=True):
-        line[0].set_ylabel(f"{sampler}\nrelative to |G|²")
-        for axis in line:
-            axis.set_yscale("log")
-            axis.grid(alpha=0.3)
-            axis.spines[["top", "right"]].set_visible(False)
+        line[0].set(ylabel=f"{sampler}\nrelative to |G|²", yscale="log")
     for column, (_, title) in enumerate(COLUMNS.values()):
         axes[0, column].set_title(title)
         axes[-1, column].set_xlabel("step")
-    axes[0, 0].legend(frameon=False)
-    with replacing(out) as temporary:
-        figure.savefig(temporary, dpi=120)
-    plt.close(figure)
+    axes[0, 0].legend()
+    save(figure, [out])
 
 
 def _series(steps: Sequence[Mapping[str, Any]], name: str) -> tuple[Any, Any, Any]:

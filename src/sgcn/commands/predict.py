@@ -24,16 +24,12 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
 
     from sgcn.compute import exact as inference
-    from sgcn.errors import SgcnError
-    from sgcn.files import replacing
+    from sgcn.files import check_target, replacing
     from sgcn.rows import store_of
     from sgcn.runs.directory import open_run
     from sgcn.task import Task
 
-    if args.out.suffix != ".npy" or not args.out.parent.is_dir():
-        raise SgcnError(
-            f"--out is {args.out}, expected a name ending in .npy in a folder that exists"
-        )
+    check_target("--out", args.out, (".npy",))
     _, graph, model = open_run(args.run_directory)
     features = store_of(graph.x)
     if args.embeddings:

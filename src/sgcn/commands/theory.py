@@ -24,22 +24,14 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
-    parser.add_argument("--sampler", metavar="NAME[,..]", help="default: neighbor")
-    for name, kind, default, help in (
-        ("--draws", int, 200, "samples to draw"),
-        ("--steps", int, 1000, "T of the theorems"),
-        ("--error", float, 0.1, "relative error that a large-batch snapshot may have"),
-    ):
-        parser.add_argument(
-            name, type=kind, default=default, metavar="N", help=f"{help}; default: %(default)s"
-        )
+    train.add_measuring(parser, {
+        "--draws": (200, "samples to draw"),
+        "--steps": (1000, "T of the theorems"),
+        "--error": (0.1, "relative error that a large-batch snapshot may have"),
+    })  # fmt: skip
     parser.add_argument(
         "--run", dest="trained", type=Path, metavar="RUN", help="data, options, weights of a run"
     )
-    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the figures here")
-    train.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:

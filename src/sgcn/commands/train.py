@@ -55,6 +55,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_measuring(
+    parser: argparse.ArgumentParser, numbers: dict[str, tuple[int | float, str]]
+) -> None:
+    """What commands share that measure samplers; ``numbers`` are flags with default and help."""
+    parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
+    parser.add_argument("--sampler", metavar="NAME[,..]", help="default: neighbor")
+    for name, (default, help) in numbers.items():
+        parser.add_argument(
+            name, type=type(default), default=default, metavar="N",
+            help=f"{help}; default: %(default)s",
+        )  # fmt: skip
+    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
+    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write all figures here")
+    add_options(parser)
+
+
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.source import is_file
     from sgcn.runs import directory as runs
@@ -89,10 +105,12 @@ def run(args: argparse.Namespace) -> None:
 
 def make_probe(loop: LoopOptions, model: Model) -> Callback:
     """What looks at the gradient's error on the way (``training.probe_every``)."""
-    from sgcn.analysis.probe import training_probe
+    from sgcn.analysis import GradientProbe
 
     assert loop.probe_every is not None
-    return training_probe(loop.probe_every, loop.seed, model)
+    probe = GradientProbe(8, loop.probe_every, seed=loop.seed)
+    probe.check_room(model, "leave out training.probe_every")
+    return probe
 
 
 def plain(name: str) -> str:

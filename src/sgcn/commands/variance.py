@@ -17,24 +17,16 @@ from sgcn.errors import SgcnError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
-    parser.add_argument("--sampler", metavar="NAME[,..]", help="default: neighbor")
+    train.add_measuring(parser, {
+        "--steps": (200, "steps of each training run"),
+        "--probes": (16, "draws at each step that is measured"),
+        "--every": (7, "steps from one measurement to the next"),
+    })  # fmt: skip
     parser.add_argument(
         "--estimators", default="sgcn,sgcn+,sgcn++,anchored", metavar="NAME[,..]",
         help="default: %(default)s",
     )  # fmt: skip
-    for name, default, help in (
-        ("--steps", 200, "steps of each training run"),
-        ("--probes", 16, "draws at each step that is measured"),
-        ("--every", 7, "steps from one measurement to the next"),
-    ):
-        parser.add_argument(
-            name, type=int, default=default, metavar="N", help=f"{help}; default: %(default)s"
-        )
-    parser.add_argument("--seed", type=int, metavar="K", help="default: 0")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write all figures here")
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw them here")
-    train.add_options(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
@@ -42,6 +34,7 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.analysis import variance
     from sgcn.files import check_target, write_text
     from sgcn.runs.config import make_config
+    from sgcn.runs.drawing import FORMATS
     from sgcn.training.events import to_json
 
     samplers, estimators = train.names(args.sampler), train.names(args.estimators)
@@ -49,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     if args.out is not None:
         check_target("--out", args.out, (".json",))
     if args.picture is not None:
-        check_target("--picture", args.picture, variance.FORMATS)
+        check_target("--picture", args.picture, FORMATS)
     results: list[dict[str, Any]] = []
     for result in variance.measure(configs, args.steps, args.probes, args.every, quiet=args.quiet):
         if not results:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
-from sgcn.experiments import figures
 from sgcn.experiments.core import (
     BATCHES,
     MEMORY,
@@ -148,7 +146,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         data=PAPER_DATA,
         cases=lambda plan, data: rows(plan, data, plan.samplers),
         numbers=("test_f1", "best_validation_f1", "snapshots", "training_seconds"),
-        draw=partial(figures.dots, reference=_paper_f1),
         reference=_paper_f1,
     ),
     "time-table": Experiment(
@@ -156,11 +153,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         data=PAPER_DATA,
         cases=_timed,
         numbers=(*PARTS, "total"),
-        draw=partial(
-            figures.stacks,
-            parts=PARTS,
-            words="seconds of ten regular steps, and one snapshot for sgcn++",
-        ),
         reference=_paper_seconds,
         note="Ten regular steps, and for SGCN++ one snapshot before them. Transfer is the reading "
         "of history rows: no device is involved, and rows of features are read inside the "
@@ -181,7 +173,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         cases=_first_and_last,
         numbers=("lowest_validation_loss", "best_validation_f1"),
         curves=("validation_loss",),
-        draw=figures.by_sampler,
+        panels="{graph}, {sampler}",
     ),
     "gradient-mse": Experiment(
         title="Error of the stochastic gradient in the first steps",
@@ -197,14 +189,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         data=("flickr", "ppi"),
         cases=_weighed,
         numbers=("peak_rss_mb", "rss_mb", "tables_mb", "device_mb"),
-        draw=partial(
-            figures.bars,
-            quantities={
-                "peak_rss_mb": "peak RSS (MB)",
-                "rss_mb": "RSS at the end (MB)",
-                "tables_mb": "tables (MB)",
-            },
-        ),
         note="Every run has a process of its own. RSS counts the program and the graph too; the "
         "tables are the history of SGCN++. The paper's figure has the memory of a GPU: `device mb` "
         "is empty where there is none.",
@@ -269,15 +253,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         data=("reddit",),
         cases=_subgraph_sizes,
         numbers=("test_f1", "lowest_validation_loss", "training_seconds"),
-        draw=partial(
-            figures.against,
-            quantities={
-                "lowest_validation_loss": "lowest validation loss",
-                "test_f1": "test F1 (%)",
-            },
-            at=lambda case: case.values["sampler"]["size"],
-            x="nodes drawn for a subgraph",
-        ),
         note="The paper does not state its sizes; 2,048 is its default.",
     ),
     "sgd-vs-adam": Experiment(

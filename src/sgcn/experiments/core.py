@@ -104,19 +104,13 @@ class Case:
     def label(self, form: str) -> str:
         """How it is called in figures: ``form`` has {graph}, {sampler}, {estimator}, {setting}."""
         names = {"graph": self.data.title, "sampler": TITLES[self.sampler]}
-        return form.format(**self.columns | names)
+        return form.format(**self.columns | names).strip()
 
 
 def case(
-    plan: Plan,
-    data: Dataset,
-    sampler: str,
-    estimator: str,
-    /,
-    setting: str = "",
-    kinds: tuple[str, ...] = (TRAIN,),
-    **changes: Mapping[str, Any],
-) -> Case:
+    plan: Plan, data: Dataset, sampler: str, estimator: str, /, setting: str = "",
+    kinds: tuple[str, ...] = (TRAIN,), **changes: Mapping[str, Any],
+) -> Case:  # fmt: skip
     """A row of the paper on ``data``, with ``changes`` to the sections of its configuration."""
     values: dict[str, Any] = {
         "model": {"layers": 2, "widths": plan.width, "activation": "elu", "head": True},
@@ -145,17 +139,13 @@ def case(
 
 
 def rows(
-    plan: Plan,
-    data: Dataset,
-    samplers: Iterable[str],
-    estimators: Sequence[str] = (),
-    **options: Any,
+    plan: Plan, data: Dataset, samplers: Iterable[str], of: Sequence[str] = (), **options: Any
 ) -> list[Case]:
-    """The rows of ``samplers``, or those of them with these ``estimators``."""
+    """The rows of ``samplers``: all of the paper's, or those ``of`` these estimators."""
     return [
         case(plan, data, sampler, estimator, **options)
         for sampler in samplers
-        for estimator in estimators or ROWS[sampler]
+        for estimator in of or ROWS[sampler]
     ]
 
 
@@ -221,10 +211,15 @@ class Experiment:
     numbers: tuple[str, ...]  # one for each run, see `measures.NUMBERS`
     curves: tuple[str, ...] = ()  # many for each run, see `measures.CURVES`
     #: The figure shows the curves against ``x``, a row of axes for each of ``panels``, a line for
-    #: each of ``lines`` (forms of `Case.label`); or ``draw`` makes it of the runs.
+    #: each of ``lines`` (forms of `Case.label`); without curves it shows the numbers.
     x: str = "step"
     panels: str = "{graph}"
     lines: str = "{estimator}"
-    draw: Callable[[Sequence[Run]], Any] | None = None
     reference: Reference = lambda dataset, case, quantity: ()
     note: str = ""  # what a reader must know to compare with the paper
+
+
+def paper_of(experiment: Experiment, case: Case, quantity: str) -> Sequence[float]:
+    """The paper's mean and spread of a quantity; of the dataset that a stand-in stands for."""
+    dataset = case.data.paper
+    return () if dataset is None else experiment.reference(dataset, case, quantity)

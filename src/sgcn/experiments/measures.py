@@ -17,12 +17,8 @@ Float64 = npt.NDArray[np.float64]
 
 #: The paper's five parts of the time.
 PARTS = (
-    "snapshot_sampling",
-    "snapshot_transfer",
-    "regular_sampling",
-    "regular_transfer",
-    "compute",
-)
+    "snapshot_sampling", "snapshot_transfer", "regular_sampling", "regular_transfer", "compute",
+)  # fmt: skip
 _MEMORY = ("peak_rss_mb", "rss_mb", "tables_mb", "device_mb")
 
 
@@ -38,16 +34,14 @@ def _time(name: str, run: Run) -> float:
     """
     steps = run.events("step")
     regular = [e for e in steps if not e["snapshot"]]
-    snapshots = [e for e in steps if e["snapshot"]]
+    snapshots = [e["compute"] for e in steps if e["snapshot"]]
     parts = dict.fromkeys(PARTS, 0.0)
     if regular:
-        parts["regular_sampling"] = 10 * _mean([e["sampling"] for e in regular])
-        parts["regular_transfer"] = 10 * _mean([e["transfer"] for e in regular])
-        parts["compute"] = 10 * _mean([e["compute"] for e in regular])
+        for part, key in zip(PARTS[2:], ("sampling", "transfer", "compute"), strict=True):
+            parts[part] = 10 * statistics.fmean(e[key] for e in regular)
     if snapshots:
-        sampling = run.results[TIMES]["snapshot_sampling"]
-        parts["snapshot_sampling"] = sampling
-        parts["compute"] += max(_mean([e["compute"] for e in snapshots]) - sampling, 0.0)
+        sampling = parts["snapshot_sampling"] = run.results[TIMES]["snapshot_sampling"]
+        parts["compute"] += max(statistics.fmean(snapshots) - sampling, 0.0)
     return sum(parts.values()) if name == "total" else parts[name]
 
 
@@ -133,7 +127,3 @@ def _over_epoch(values: list[float]) -> list[float]:
     first = np.maximum(last - 10, 0)
     means: list[float] = ((total[last] - total[first]) / (last - first)).tolist()
     return means
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)

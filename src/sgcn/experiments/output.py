@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sgcn.experiments import figures
-from sgcn.experiments.core import Case, Experiment, Plan, Run, by_case
+from sgcn.experiments.core import Case, Experiment, Plan, Run, by_case, paper_of
 from sgcn.experiments.measures import curve, number, spread
 from sgcn.files import write_text
 from sgcn.training.events import to_json
@@ -53,9 +53,7 @@ def write(
 
 
 def _paper(experiment: Experiment, case: Case, quantity: str) -> dict[str, float | None]:
-    """The paper's mean and spread of a quantity; of the dataset that a stand-in stands for."""
-    dataset = case.data.paper
-    known = () if dataset is None else experiment.reference(dataset, case, quantity)
+    known = paper_of(experiment, case, quantity)
     return dict(zip(("paper", "paper_spread"), (*known, None, None), strict=False))
 
 

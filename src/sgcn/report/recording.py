@@ -98,7 +98,8 @@ class Recording:
                 if not line.endswith(b"\n"):
                     break
                 self._lines += 1
-                self._take(_event(line, path, self._lines))
+                bad = f"{path} has a line {self._lines} that is no JSON object, expected an event"
+                self._take(_object(line, bad))
                 self._read, self._last = self._read + len(line), line
 
     def _take(self, event: dict[str, Any]) -> None:
@@ -168,26 +169,25 @@ class Recording:
         }
 
 
-def _event(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def _object(text: bytes, bad: str) -> dict[str, Any]:
+    """The JSON object that ``text`` is; else the error with the sentence ``bad``."""
     try:
-        event = json.loads(line)
+        found = json.loads(text, parse_constant=lambda _: None)  # NaN is no JSON
     except (ValueError, RecursionError):
-        event = None
-    if not isinstance(event, dict):
-        raise SgcnError(f"{path} has a line {number} that is no JSON object, expected an event")
-    return event
+        found = None
+    if not isinstance(found, dict):
+        raise SgcnError(bad)
+    return found
 
 
 def _summary(path: Path) -> dict[str, Any] | None:
     try:
-        summary = json.loads(path.read_bytes(), parse_constant=lambda _: None)  # NaN is no JSON
+        text = path.read_bytes()
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError):
-        summary = None
-    if not isinstance(summary, dict):
-        raise SgcnError(f"{path} is no JSON object that can be read, expected a run's summary")
-    return summary
+    except OSError:
+        text = b""
+    return _object(text, f"{path} is no JSON object that can be read, expected a run's summary")
 
 
 def _flat(table: dict[str, Any], before: str = "") -> dict[str, str]:
