@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from sgcn.data.checks import check_ids
 from sgcn.data.draft import Draft
-from sgcn.data.importers.base import A_NAME, Importer, folder, only
+from sgcn.data.importers.base import A_NAME, Importer, only
 from sgcn.data.importers.networkx import LINKS, ends_of, listed
 from sgcn.data.importers.rows import class_map, write_npy
 from sgcn.data.importers.splits import split_of, whole_numbers
 from sgcn.data.readers.fields import Fields, Names
-from sgcn.data.readers.files import existing
+from sgcn.data.readers.files import existing, there
 from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -44,23 +44,19 @@ class GraphSage(Importer):
     standardise: bool = option(True, flag(), "features to mean 0, variance 1 of training rows")
 
     def read(self, source: Path, draft: Draft) -> Graph:
-        graphs = folder(source, _FILES).glob("*-G.json")
-        found = (path.name.removesuffix("-G.json") for path in graphs)
-        prefix = self.prefix or only(found, source, "files named PREFIX-G.json", _FILES, "prefix")
-        path = {
-            part: existing(source, f"{prefix}-{part}.json", _FILES)
-            for part in ("G", "id_map", "class_map")
-        }
-        row_of = _id_map(path["id_map"])
+        kind = "files named PREFIX-G.json"
+        prefix = self.prefix or only(source, "*-G.json", kind, _FILES, "prefix")
+        files = (f"{prefix}-{part}.json" for part in ("G", "id_map", "class_map"))
+        graph, id_map, labels = (existing(source, name, _FILES) for name in files)
+        row_of = _id_map(id_map)
         n = len(row_of)
-        nodes = _Nodes(path["G"], row_of)
+        nodes = _Nodes(graph, row_of)
         split = nodes.split()
         draft.write("split", split)
-        draft.write("y", class_map(path["class_map"], n, row_of))
-        features = f"{prefix}-feats.npy"
-        if (source / features).is_symlink() or (source / features).exists():
-            train = np.flatnonzero(split == 0) if self.standardise else None
-            write_npy(draft, existing(source, features, "features"), n, train)
+        draft.write("y", class_map(labels, n, row_of))
+        if there(source, f"{prefix}-feats.npy"):
+            features = existing(source, f"{prefix}-feats.npy", "features")
+            write_npy(draft, features, n, split if self.standardise else None)
         edges = nodes.edges(self.links)
         del nodes, row_of  # so that they are let go when the last edge is read
         return draft.edges(edges, n, directed=self.directed)

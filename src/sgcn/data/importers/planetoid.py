@@ -17,12 +17,12 @@ from sgcn.chunks import chunks, progress, rows_of
 from sgcn.data.checks import check_form, check_ids
 from sgcn.data.draft import Draft
 from sgcn.data.features import single, to_float32
-from sgcn.data.importers.base import A_NAME, Importer, folder, only
+from sgcn.data.importers.base import A_NAME, Importer, only
 from sgcn.data.importers.rows import checked_edges
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.files import existing
 from sgcn.data.readers.pickles import Csr, Lists, array_of, read_lists, read_pickle
-from sgcn.data.readers.tables import Text
+from sgcn.data.readers.tables import numbers_of
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import integer, option
@@ -46,8 +46,8 @@ class Planetoid(Importer):
     validation: int = option(500, integer(), "how many nodes after the training ones validate")
 
     def read(self, source: Path, draft: Draft) -> Graph:
-        found = (path.name[4:-6] for path in folder(source, _FILES).glob("ind.*.graph"))
-        name = self.dataset or only(found, source, "files named ind.NAME.graph", _FILES, "dataset")
+        kind = "files named ind.NAME.graph"
+        name = self.dataset or only(source, "ind.*.graph", kind, _FILES, "dataset")
         path = {part: existing(source, f"ind.{name}.{part}", _FILES) for part in _PARTS}
         n = self._write_rows(draft, path)
         lists = read_lists(path["graph"], _GRAPH, draft.folder / "lists")
@@ -99,11 +99,9 @@ class Planetoid(Importer):
 
 def _test_index(path: Path) -> npt.NDArray[np.int64]:
     what = "a node id in each line (test.index)"
-    table = Text(path, what, width=1, comments="")
-    parts = [part[:, 0] for part in table.all_numbers(integer=True)]
-    if not parts:
+    ids = numbers_of(path, what)
+    if len(ids) == 0:
         raise SgcnError(f"{path} names no node, expected {what}")
-    ids: npt.NDArray[np.int64] = np.concatenate(parts)
     check_ids(ids, None, str(path))
     return ids
 

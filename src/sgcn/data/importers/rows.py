@@ -14,20 +14,20 @@ from sgcn.chunks import chunks, progress
 from sgcn.data.checks import check_form, check_ids, check_rows, first_bad
 from sgcn.data.draft import Draft
 from sgcn.data.features import finite, moments, single, standardised
-from sgcn.data.readers.arrays import Npz, npy
+from sgcn.data.readers.arrays import Npy, Npz, npy
 from sgcn.data.readers.fields import NotANumberError
 from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 
+#: (source, target) or (source, target, weight) of some edges at a time.
+Edges = Iterator[tuple[Any, ...]]
 #: Keys of a class map to nodes.
 NodesOf = Callable[[list[str]], npt.NDArray[np.int64]]
 
 # -- edges --------------------------------------------------------------------------------------
 
 
-def checked_edges(
-    parts: Iterable[tuple[Any, ...]], n: int | None, where: str
-) -> Iterator[tuple[Any, ...]]:
+def checked_edges(parts: Iterable[tuple[Any, ...]], n: int | None, where: str) -> Edges:
     """Edges as they pass; the first that does not join two of ``n`` nodes is named."""
     before = 0
     for src, dst, *weights in parts:
@@ -85,9 +85,9 @@ def check_pointers(indptr: Any, rows: int, stored: int, where: str, hint: str = 
 # -- features: written as they are read, without holding a dense table --------------------------
 
 
-def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
-    """The features of ``path``, one row for each of ``n`` nodes; standardised by rows ``train``,
-    for which the file is read twice."""
+def write_npy(draft: Draft, path: Path, n: int, split: Any = None) -> None:
+    """The features of ``path``, one row for each of ``n`` nodes; standardised by the training nodes
+    of ``split``, for which the file is read twice."""
     what, where = f"features with {n} rows ({path.name})", str(path)
     with npy(path, what) as file, npy(path, what) as again:
         if file.shape[0] != n or file.shape[1] < 1:
@@ -96,28 +96,22 @@ def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
                 "least one column"
             )
         rows = file.parts()
-        if train is None:
+        if split is None:
             rows = single(rows, where)
         else:
             with progress("reading x", " rows", n) as step:
-                shift, scale = moments(rows, train, where, step)
+                shift, scale = moments(rows, np.flatnonzero(split == 0), where, step)
             rows = finite(standardised(again.parts(), shift, scale), where)
         draft.stream("x", file.shape, np.float32, rows)
 
 
-def write_features(draft: Draft, values: Any, n: int, where: str) -> None:
-    """Features of an array: a row a node, numbers."""
-    check_form(values, where, "features", "biuf", 2)
-    parts = (values[part] for part in chunks(n, values.shape[1]))
-    write_parts(draft, tuple(values.shape), parts, n, where)
-
-
-def write_parts(
-    draft: Draft, shape: tuple[int, ...], parts: Iterable[Any], n: int, where: str
-) -> None:
-    """Features whose rows come in parts."""
-    check_rows(shape[0], n, where)
-    draft.stream("x", shape, np.float32, single(parts, where))
+def write_features(draft: Draft, table: Any, n: int, where: str) -> None:
+    """Features of an array, or of an `Npy` some rows at a time: a row a node, numbers."""
+    check_form(table, where, "features", "biuf", 2)
+    check_rows(table.shape[0], n, where)
+    slices = chunks(*table.shape)
+    parts = table.parts() if isinstance(table, Npy) else (table[part] for part in slices)
+    draft.stream("x", tuple(table.shape), np.float32, single(parts, where))
 
 
 def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
@@ -125,21 +119,19 @@ def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
     where = str(path)
     if path.suffix != ".npz":
         with npy(path, f"features with {n} rows", "biuf") as array:
-            write_parts(draft, array.shape, array.parts(), n, where)
+            write_features(draft, array, n, where)
         return
     with Npz(path, "sparse features that scipy.sparse.save_npz wrote (CSR)", limit) as file:
         shape = tuple(file.all("shape").tolist())
         if len(shape) != 2:
             raise SgcnError(f"{path} has shape {shape}, expected 2 dimensions")
         check_rows(shape[0], n, where)
-        indptr = file.all("indptr", dtype=np.int64)
-        with file.npy("indices") as columns, file.npy("data", "biuf") as values:
-            check_pointers(indptr, n, columns.shape[0], where, ": save features as CSR")
-            check_rows(values.shape[0], columns.shape[0], f"data in {path}")
-            draft.stream_sparse(
-                shape, indptr, within(columns.parts(), shape[1], where),
-                single(values.parts(), f"{path}, counted by entries,"),
-            )  # fmt: skip
+        indptr, columns = file.all("indptr", dtype=np.int64), file.npy("indices")
+        values = file.npy("data", "biuf")
+        check_pointers(indptr, n, columns.shape[0], where, ": save features as CSR")
+        check_rows(values.shape[0], columns.shape[0], f"data in {path}")
+        numbers = single(values.parts(), f"{path}, counted by entries,")
+        draft.stream_sparse(shape, indptr, within(columns.parts(), shape[1], where), numbers)
 
 
 # -- labels -------------------------------------------------------------------------------------

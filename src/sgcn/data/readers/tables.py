@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sgcn.chunks import progress, rows_of
 from sgcn.data.readers.fields import Fields, NotANumberError
@@ -260,6 +261,12 @@ class Text(Table):
                 "a line"
             )
         return [[word.strip() for word in row] for row in rows]
+
+
+def numbers_of(path: Path, what: str, limit: int = LIMIT) -> npt.NDArray[np.int64]:
+    """The whole numbers of a file that has one in each line."""
+    parts = Text(path, what, limit, width=1, comments="").all_numbers(integer=True)
+    return np.concatenate([np.empty(0, np.int64), *(part[:, 0] for part in parts)])
 
 
 def _is_number(word: str) -> bool:
