@@ -195,7 +195,7 @@ def test_node_names_are_held_as_bytes(tmp_path):
     row_of = _id_map(tmp_path / "map.json")
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert row_of(["c7", "c29999", "c0"]).tolist() == [7, 29999, 0]
+    assert row_of(["c7", "c29999", "c0"], "", "").tolist() == [7, 29999, 0]
     assert held < 80 * nodes
 
 

@@ -71,12 +71,12 @@ class _Rows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __call__(self, ids: list[str]) -> Ints:
-        """The rows of ``ids``; a KeyError has the first that is unknown."""
+    def __call__(self, ids: list[str], said: str, expected: str) -> Ints:
+        """The rows of ``ids``; the first that is unknown is said."""
         numbers = self.names.number(Fields.of(ids))[:, 0]
         new = numbers >= len(self)
         if new.any():
-            raise KeyError(ids[int(new.argmax())])
+            raise SgcnError(f"{said} {ids[int(new.argmax())][:40]!r}, expected {expected}")
         rows: Ints = self.rows[numbers]
         return rows
 
@@ -119,12 +119,8 @@ class _Nodes:
                 raise SgcnError(
                     f"{path} has a node without an id, expected objects with id, val and test"
                 ) from None
-            try:
-                rows.append(row_of(list(map(str, ids))))
-            except KeyError as error:
-                raise SgcnError(
-                    f"{path} has the node {error.args[0][:40]!r}, expected only nodes of the id map"
-                ) from None
+            known = "only nodes of the id map"
+            rows.append(row_of(list(map(str, ids)), f"{path} has the node", known))
             self.numbers |= any(isinstance(node, int) for node in ids)
             self.in_order &= ids == list(range(count, count + len(ids)))
             count += len(ids)
@@ -149,11 +145,13 @@ class _Nodes:
     def edges(self, kind: str) -> Iterator[tuple[Ints, Ints]]:
         """Rows of sources and targets; ``kind`` says what the ends of links are."""
         mapping = {"index": self._by_index, "id": self._by_id}.get(kind) or self._mapping()
-        yield from ((mapping(src), mapping(dst)) for src, dst in self._links())
+        return self._mapped(mapping)
 
-    def _links(self) -> Iterator[tuple[list[Any], list[Any]]]:
-        """Sources and targets, some thousands at a time."""
-        return (ends_of(links, self.path) for links in listed(self.path, LINKS) if links)
+    def _mapped(self, mapping: Mapping) -> Iterator[tuple[Ints, Ints]]:
+        for links in listed(self.path, LINKS):
+            if links:
+                src, dst = ends_of(links, self.path)
+                yield mapping(src), mapping(dst)
 
     def _mapping(self) -> Mapping:
         """How the ends of links are read.
@@ -175,8 +173,8 @@ class _Nodes:
 
     def _fits(self, mapping: Mapping) -> bool:
         try:
-            for src, dst in self._links():
-                mapping(src), mapping(dst)
+            for _ in self._mapped(mapping):
+                pass
         except SgcnError:
             return False
         return True
@@ -192,12 +190,7 @@ class _Nodes:
         return chosen
 
     def _by_id(self, ends: list[Any]) -> Ints:
-        try:
-            return self.row_of(list(map(str, ends)))
-        except KeyError as error:
-            raise SgcnError(
-                f"{self.path} links to {error.args[0][:40]!r}, expected the id of a node"
-            ) from None
+        return self.row_of(list(map(str, ends)), f"{self.path} links to", "the id of a node")
 
 
 def _marks(path: Path, key: str, values: list[Any]) -> npt.NDArray[np.int8]:

@@ -15,7 +15,7 @@ from sgcn.data.importers.rows import class_map, write_npy
 from sgcn.data.importers.scipy import matrix_edges
 from sgcn.data.importers.splits import node_ids, split_of
 from sgcn.data.readers.arrays import Npz
-from sgcn.data.readers.fields import Fields
+from sgcn.data.readers.fields import Fields, NotANumberError
 from sgcn.data.readers.files import existing, read_json
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -47,10 +47,11 @@ class GraphSaint(Importer):
             return draft.edges(edges, n)
 
 
-def _numbers(keys: list[str]) -> npt.NDArray[np.int64]:
-    fields = Fields.of([key.strip() for key in keys])
-    numbers: npt.NDArray[np.int64] = fields.numbers(integer=True)[:, 0]
-    return numbers
+def _numbers(keys: list[str], said: str, expected: str) -> npt.NDArray[np.int64]:
+    try:
+        return Fields.of([key.strip() for key in keys]).numbers(integer=True)[:, 0]
+    except NotANumberError as error:
+        raise SgcnError(f"{said} {error.args[0][:40]!r}, expected {expected}") from None
 
 
 def _split(path: Path, n: int) -> npt.NDArray[np.int8]:

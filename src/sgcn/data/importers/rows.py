@@ -15,14 +15,13 @@ from sgcn.data.checks import check_form, check_ids, check_rows, first_bad
 from sgcn.data.draft import Draft
 from sgcn.data.features import finite, moments, single, standardised
 from sgcn.data.readers.arrays import Npy, Npz, npy
-from sgcn.data.readers.fields import NotANumberError
 from sgcn.data.readers.jsontext import json_text
 from sgcn.errors import SgcnError
 
 #: (source, target) or (source, target, weight) of some edges at a time.
 Edges = Iterator[tuple[Any, ...]]
-#: Keys of a class map to nodes.
-NodesOf = Callable[[list[str]], npt.NDArray[np.int64]]
+#: Keys of a class map to nodes; then the words before and behind a key that is none.
+NodesOf = Callable[[list[str], str, str], npt.NDArray[np.int64]]
 
 # -- edges --------------------------------------------------------------------------------------
 
@@ -171,18 +170,14 @@ def labels_file(path: Path, n: int) -> npt.NDArray[Any]:
 def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
     """Labels of a JSON object from node to class, or to a 0/1 list: GraphSAGE's and GraphSAINT's.
 
-    ``nodes_of`` turns keys into nodes; a KeyError or NotANumberError has the first that is none.
+    ``nodes_of`` turns keys into nodes; the first that is none is said.
     """
     what = f"an object with a class or a 0/1 list for each of {n} nodes ({path.name})"
     y: npt.NDArray[Any] = np.empty(0)
     seen = np.zeros(n, np.bool_)
     with json_text(path, what) as text:
         for entries in text.entries():
-            try:
-                nodes = nodes_of(list(entries))
-            except (KeyError, NotANumberError) as error:
-                name = error.args[0][:40]
-                raise SgcnError(f"{path} labels {name!r}, expected a node of the graph") from None
+            nodes = nodes_of(list(entries), f"{path} labels", "a node of the graph")
             check_ids(nodes, n, str(path), "as key", list(entries))
             values = _values(list(entries.values()), path, what)
             if y.size == 0:
