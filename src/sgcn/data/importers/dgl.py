@@ -32,7 +32,7 @@ from sgcn.data.importers.rows import (
     write_features_file,
 )
 from sgcn.data.importers.scipy import matrix_graph
-from sgcn.data.importers.splits import split_of_parts
+from sgcn.data.importers.splits import PART, split_of_parts
 from sgcn.data.readers.arrays import Npz, npy
 from sgcn.data.readers.files import existing, folder
 from sgcn.errors import SgcnError
@@ -90,9 +90,10 @@ class Dgl(Importer):
             draft.write("y", labels_of(file.all("label", "iuf"), n, f"label in {data_path}"))
             types = file.all("node_types")
         check_rows(len(types), n, f"node_types in {data_path}")
-        masks = {"train": types == 1, "val": types == 2, "test": types == 3}
-        split = split_of_parts(n, masks.get, lambda word: f"node_types in {data_path} ({word})")
-        draft.write("split", split)
+        parts = enumerate(("train", "val", "test"), 1)
+        where = "node_types in {} ({})"
+        masks = [(word, types == part, where.format(data_path, word)) for part, word in parts]
+        draft.write("split", split_of_parts(n, masks))
         return graph
 
     def _write_rows(self, source: Path, draft: Draft, n: int) -> None:
@@ -105,12 +106,9 @@ class Dgl(Importer):
             bare = path.suffix == ".bin"
             y = labels_of(_bare_labels(path, n), n, str(path)) if bare else labels_file(path, n)
             draft.write("y", y)
-        split = split_of_parts(
-            n,
-            lambda word: _mask(_find(source, f"{word}_mask"), n),
-            lambda word: str(_find(source, f"{word}_mask")),
-        )
-        draft.write("split", split)
+        paths = ((word, _find(source, f"{word}_mask")) for word in PART)
+        masks = [(word, _mask(path, n), str(path)) for word, path in paths if path]
+        draft.write("split", split_of_parts(n, masks))
 
 
 def _find(source: Path, *stems: str) -> Path | None:
@@ -158,9 +156,7 @@ def _bare_features(path: Path, n: int) -> Any:
     return np.memmap(path, "<f4", "r", shape=(n, size // (4 * n)))
 
 
-def _mask(path: Path | None, n: int) -> Any:
-    if path is None:
-        return None
+def _mask(path: Path, n: int) -> Any:
     if path.suffix == ".npy":
         with npy(path, f"a mask of {n} nodes", "biu", 1) as array:
             mask = array.all()

@@ -135,12 +135,12 @@ class _Nodes:
         """A node without val and test is in no part."""
         val, test = self.val, self.test
         train = (val < 1) & (test < 1) & ((val == 0) | (test == 0))
-        return split_of(
-            len(self.row_of),
-            [self.rows[chosen] for chosen in (train, val == 1, test == 1)],
-            (f"{self.path}, where val and test are false,", f"val in {self.path}",
-             f"test in {self.path}"),
-        )  # fmt: skip
+        parts = (
+            (train, f"{self.path}, where val and test are false,"),
+            (val == 1, f"val in {self.path}"),
+            (test == 1, f"test in {self.path}"),
+        )
+        return split_of(len(self.row_of), ((self.rows[chosen], where) for chosen, where in parts))
 
     def edges(self, kind: str) -> Iterator[tuple[Ints, Ints]]:
         """Rows of sources and targets; ``kind`` says what the ends of links are."""

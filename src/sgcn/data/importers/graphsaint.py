@@ -13,7 +13,7 @@ from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
 from sgcn.data.importers.rows import class_map, write_npy
 from sgcn.data.importers.scipy import matrix_edges
-from sgcn.data.importers.splits import node_ids, split_of
+from sgcn.data.importers.splits import split_of, whole_numbers
 from sgcn.data.readers.arrays import Npz
 from sgcn.data.readers.fields import Fields, NotANumberError
 from sgcn.data.readers.files import existing, read_json
@@ -56,9 +56,12 @@ def _numbers(keys: list[str], said: str, expected: str) -> npt.NDArray[np.int64]
 
 def _split(path: Path, n: int) -> npt.NDArray[np.int8]:
     roles = read_json(path, "the lists tr, va and te (role.json)", dict)
+    parts = []
     for key, word in _ROLES.items():
         if not isinstance(roles.get(key), list):
             raise SgcnError(f"{path} has no list {key!r}, expected {word} nodes")
-    sources = {key: f"{key} in {path}" for key in _ROLES}
-    return split_of(n, [node_ids(roles[key], where) for key, where in sources.items()],
-                    sources.values())  # fmt: skip
+        ids, where = whole_numbers(roles[key]), f"{key} in {path}"
+        if ids is None:
+            raise SgcnError(f"{where} holds other things than numbers, expected whole node ids")
+        parts.append((ids, where))
+    return split_of(n, parts)

@@ -114,13 +114,12 @@ class _Nodes:
         if name == "split":
             words = (word if isinstance(word, _PLAIN) else repr(word) for word in values)
             return np.array([part_of(word, f"{key} in {self.where}") for word in words], np.int64)
-        if name == "y" and str in map(type, values):  # text has no order that would number it
-            pairs = zip(names, values, strict=True)
-            node, value = next(pair for pair in pairs if isinstance(pair[1], str))
-            raise SgcnError(
-                f"{key} of node {node!r} in {self.where} is {value[:40]!r}, expected a class "
-                "as a number, or a 0/1 list: number the classes from 0 on first"
-            )
+        for node, value in zip(names, values, strict=True) if name == "y" else ():
+            if isinstance(value, str):  # text has no order that would number it
+                raise SgcnError(
+                    f"{key} of node {node!r} in {self.where} is {value[:40]!r}, expected a class "
+                    "as a number, or a 0/1 list: number the classes from 0 on first"
+                )
         array = _array(values, f"{key} of the nodes in {self.where}")
         if name == "y":
             return array

@@ -50,7 +50,7 @@ class Ogb(Importer):
             # Only now is n believed: there is a label for each node.
             what = "a node id in each line ({})"
             ids = [numbers_of(path, what.format(path.name), self.limit) for path in paths]
-            draft.write("split", split_of(n, ids, map(str, paths)))
+            draft.write("split", split_of(n, zip(ids, map(str, paths), strict=True)))
             if features is not None:
                 width, parts, where = features
                 rows = single(counted(parts, n, where), where)

@@ -87,9 +87,9 @@ class Planetoid(Importer):
         if not width == tx.shape[1] == allx.shape[1]:
             raise SgcnError(f"{path['tx']} has {tx.shape[1]} columns, expected as many as allx")
 
-        train, last = np.arange(len(y)), len(y) + self.validation
-        sources = [str(path[part]) for part in ("y", "allx", "test.index")]
-        draft.write("split", split_of(n, (train, np.arange(len(y), last), test), sources))
+        train, validate = np.split(np.arange(len(y) + self.validation), [len(y)])
+        parts = {"y": train, "allx": validate, "test.index": test}
+        draft.write("split", split_of(n, ((ids, str(path[part])) for part, ids in parts.items())))
         labels = np.full(n, -1, np.int64)
         labels[:first], labels[test] = ally, ty
         draft.write("y", labels)
