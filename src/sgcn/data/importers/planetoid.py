@@ -141,17 +141,13 @@ def _csr(value: Csr) -> Any:
 
 def _rows(matrix: Any, ids: Any) -> Any:
     """Some rows as float32, those of -1 zero; sparse ones are sorted, with no entry twice."""
-    rows: Any = matrix[np.maximum(ids, 0)]
-    if not is_sparse(rows):
-        rows = to_float32(rows)
-        rows[ids < 0] = 0.0
+    rows: Any = matrix[ids]
+    if is_sparse(rows):
+        rows.data = to_float32(rows.data)
+        rows.sum_duplicates()
         return rows
-    lengths = np.diff(rows.indptr)
-    kept = np.repeat(ids >= 0, lengths)
-    pointers = np.append(0, np.cumsum(np.where(ids < 0, 0, lengths)))
-    parts = (to_float32(rows.data[kept]), rows.indices[kept], pointers)
-    rows = sp.csr_array(parts, shape=rows.shape)
-    rows.sum_duplicates()
+    rows = to_float32(rows)
+    rows[ids < 0] = 0.0
     return rows
 
 
@@ -181,6 +177,9 @@ def _write_features(draft: Draft, allx: Any, tx: Any, test: Any, n: int) -> None
     rest = np.full(n - first, -1)
     rest[test - first] = np.arange(len(test))
     sparse = is_sparse(allx) and is_sparse(tx)
+    if is_sparse(tx):  # behind its last row an empty one, which is that of -1
+        last = (tx.data, tx.indices, np.append(tx.indptr, tx.indptr[-1]))
+        tx = sp.csr_array(last, shape=(len(test) + 1, width))
 
     def parts() -> Iterator[Any]:
         for matrix, ids in ((allx, np.arange(first)), (tx, rest)):
