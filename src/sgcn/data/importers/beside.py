@@ -14,12 +14,7 @@ from sgcn.data.checks import check_ids, check_rows
 from sgcn.data.draft import Draft
 from sgcn.data.features import single
 from sgcn.data.importers.base import Importer, text_or_none
-from sgcn.data.importers.rows import (
-    counted,
-    labels_file,
-    labels_of,
-    write_features_file,
-)
+from sgcn.data.importers.rows import counted, labels_file, labels_of, write_features_file
 from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
 from sgcn.data.readers.arrays import npy
 from sgcn.data.readers.fields import Names

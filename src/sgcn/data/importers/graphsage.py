@@ -16,10 +16,10 @@ from sgcn.data.draft import Draft
 from sgcn.data.importers.base import A_NAME, Importer, only
 from sgcn.data.importers.networkx import LINKS, ends_of, listed
 from sgcn.data.importers.rows import class_map, write_npy
-from sgcn.data.importers.splits import split_of, whole_numbers
+from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.fields import Fields, Names
 from sgcn.data.readers.files import existing, there
-from sgcn.data.readers.jsontext import json_text
+from sgcn.data.readers.jsontext import json_text, whole_numbers
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, one_of, option

@@ -13,10 +13,11 @@ from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
 from sgcn.data.importers.rows import class_map, write_npy
 from sgcn.data.importers.scipy import matrix_edges
-from sgcn.data.importers.splits import split_of, whole_numbers
+from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.arrays import Npz
 from sgcn.data.readers.fields import Fields, NotANumberError
 from sgcn.data.readers.files import existing, read_json
+from sgcn.data.readers.jsontext import whole_numbers
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, option

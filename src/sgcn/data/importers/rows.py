@@ -15,7 +15,7 @@ from sgcn.data.checks import check_form, check_ids, check_rows, first_bad
 from sgcn.data.draft import Draft
 from sgcn.data.features import finite, moments, single, standardised
 from sgcn.data.readers.arrays import Npy, Npz, npy
-from sgcn.data.readers.jsontext import json_text
+from sgcn.data.readers.jsontext import as_array, json_text
 from sgcn.errors import SgcnError
 
 #: (source, target) or (source, target, weight) of some edges at a time.
@@ -179,11 +179,12 @@ def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
         for entries in text.entries():
             nodes = nodes_of(list(entries), f"{path} labels", "a node of the graph")
             check_ids(nodes, n, str(path), "as key", list(entries))
-            values = _values(list(entries.values()), path, what)
-            if y.size == 0:
-                y = np.empty((n, *values.shape[1:]), np.int64 if values.ndim == 1 else np.uint8)
-            if values.shape[1:] != y.shape[1:]:
-                raise SgcnError(f"{path} mixes labels of several shapes, expected {what}")
+            values = as_array(list(entries.values()))
+            shape = values.shape[1:]
+            if y.size == 0 and len(shape) < 2:
+                y = np.empty((n, *shape), np.uint8 if shape else np.int64)
+            if y.size == 0 or shape != y.shape[1:] or values.dtype.kind not in "iuf":
+                raise SgcnError(f"{path} mixes what it should not, expected {what}")
             check_labels(values, nodes, str(path))
             y[nodes] = values
             seen[nodes] = True
@@ -193,14 +194,3 @@ def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
             f"labels of all {n}"
         )
     return y
-
-
-def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:
-    try:
-        values = np.array(given)
-    except (ValueError, OverflowError):  # lists of several lengths
-        values = np.empty(0, np.object_)
-    rows = values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 0)
-    if given and not (rows and values.dtype.kind in "iuf"):
-        raise SgcnError(f"{path} mixes what it should not, expected {what}")
-    return values

@@ -22,15 +22,6 @@ PART: dict[Any, int] = {
 }  # fmt: skip
 
 
-def whole_numbers(values: list[Any]) -> npt.NDArray[Any] | None:
-    """A list out of JSON as an array of whole numbers, if it is one."""
-    try:
-        numbers = np.array(values, None if values else np.int64)
-    except (ValueError, OverflowError):  # lists in it, of several lengths
-        return None
-    return numbers if numbers.ndim == 1 and numbers.dtype.kind in "iu" else None
-
-
 def split_of(nodes: int, parts: Iterable[tuple[Any, str]]) -> npt.NDArray[np.int8]:
     """The split with these ids of train, validation and test, each with the name of its source."""
     split = np.full(nodes, -1, np.int8)
@@ -50,9 +41,7 @@ def split_of(nodes: int, parts: Iterable[tuple[Any, str]]) -> npt.NDArray[np.int
     return split
 
 
-def split_of_parts(
-    n: int, given: Iterable[tuple[str, Any, str]]
-) -> npt.NDArray[np.int8] | None:
+def split_of_parts(n: int, given: Iterable[tuple[str, Any, str]]) -> npt.NDArray[np.int8] | None:
     """The split of masks or lists of ids, each with the word for its part and its source.
 
     All three parts or none of them. A vector of n booleans, or of n zeros and ones, is a mask.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from sgcn.chunks import progress
 from sgcn.data.readers.files import checked, unreadable
@@ -169,6 +170,20 @@ class JsonText:
             f"{self.path} has {came or 'its end'!r} at byte {self.before + self.at} where "
             f"{wanted!r} should be, expected {self.what}"
         )
+
+
+def as_array(values: list[Any]) -> npt.NDArray[Any]:
+    """A list as an array; lists of several lengths in it make one of objects."""
+    try:
+        return np.array(values, None if values else np.int64)
+    except (ValueError, OverflowError):
+        return np.empty(0, np.object_)
+
+
+def whole_numbers(values: list[Any]) -> npt.NDArray[Any] | None:
+    """A list as an array of whole numbers, if it is one."""
+    numbers = as_array(values)
+    return numbers if numbers.ndim == 1 and numbers.dtype.kind in "iu" else None
 
 
 @contextmanager
