@@ -42,7 +42,6 @@ from sgcn.options import flag, option
 _WHAT = (
     "a folder with indptr and indices (.npy or .bin), or with reddit_graph.npz and reddit_data.npz"
 )
-_REDDIT = ("reddit_graph.npz", "reddit_self_loop_graph.npz")
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,8 @@ class Dgl(Importer):
                 "read, save its arrays indptr and indices instead"
             )
         folder(source, _WHAT)
-        for name in _REDDIT:
-            if (source / name).exists():
-                return self._reddit(source, existing(source, name, _WHAT), draft)
+        if path := _find(source, "reddit_graph", "reddit_self_loop_graph", kinds=(".npz",)):
+            return self._reddit(source, path, draft)
         pointers, columns = _find(source, "indptr"), _find(source, "indices")
         if pointers is None or columns is None:
             missing = "indptr" if pointers is None else "indices"
@@ -92,7 +90,7 @@ class Dgl(Importer):
         check_rows(len(types), n, f"node_types in {data_path}")
         parts = enumerate(("train", "val", "test"), 1)
         where = "node_types in {} ({})"
-        masks = [(word, types == part, where.format(data_path, word)) for part, word in parts]
+        masks = ((word, types == part, where.format(data_path, word)) for part, word in parts)
         draft.write("split", split_of_parts(n, masks))
         return graph
 
@@ -107,13 +105,13 @@ class Dgl(Importer):
             y = labels_of(_bare_labels(path, n), n, str(path)) if bare else labels_file(path, n)
             draft.write("y", y)
         paths = ((word, _find(source, f"{word}_mask")) for word in PART)
-        masks = [(word, _mask(path, n), str(path)) for word, path in paths if path]
+        masks = ((word, _mask(path, n), str(path)) for word, path in paths if path)
         draft.write("split", split_of_parts(n, masks))
 
 
-def _find(source: Path, *stems: str) -> Path | None:
+def _find(source: Path, *stems: str, kinds: tuple[str, ...] = (".npy", ".bin")) -> Path | None:
     """The array with one of these names, if it is there."""
-    names = [f"{stem}{suffix}" for stem in stems for suffix in (".npy", ".bin")]
+    names = [f"{stem}{suffix}" for stem in stems for suffix in kinds]
     found = (existing(source, name, _WHAT) for name in names if (source / name).exists())
     return next(found, None)
 

@@ -26,6 +26,7 @@ from sgcn.options import flag, one_of, option
 
 _FILES = "a GraphSAGE folder: PREFIX-G.json, PREFIX-id_map.json, PREFIX-class_map.json"
 Ints = npt.NDArray[np.int64]
+_MARKS = {None: -1, False: 0, True: 1}  # what is said about val and test
 #: Ends of links, as they stand in the file, to rows.
 Mapping = Callable[[list[Any]], Ints]
 
@@ -48,7 +49,7 @@ class GraphSage(Importer):
         prefix = self.prefix or only(source, "*-G.json", kind, _FILES, "prefix")
         files = (f"{prefix}-{part}.json" for part in ("G", "id_map", "class_map"))
         graph, id_map, labels = (existing(source, name, _FILES) for name in files)
-        row_of = _id_map(id_map)
+        row_of = _IdMap(id_map)
         n = len(row_of)
         nodes = _Nodes(graph, row_of)
         split = nodes.split()
@@ -62,11 +63,27 @@ class GraphSage(Importer):
         return draft.edges(edges, n, directed=self.directed)
 
 
-class _Rows:
-    """Node ids, all as text, to rows; a table of bytes, a third of a dict."""
+class _IdMap:
+    """The row of each node id, all as text; a table of bytes, a third of a dict."""
 
-    def __init__(self, names: Names, rows: Ints) -> None:
-        self.names, self.rows = names, rows
+    def __init__(self, path: Path) -> None:
+        what = "an object with the row of each node id (id_map.json)"
+        self.names = Names()
+        parts: list[tuple[Any, Any]] = []
+        with json_text(path, what) as text:
+            for entries in text.entries():
+                given = whole_numbers(list(entries.values()))
+                parts.append((self.names.number(Fields.of(list(entries)))[:, 0], given))
+        n = len(self.names)
+        if n == 0:
+            raise SgcnError(f"{path} names no node, expected {what}")
+        self.rows: Ints = np.full(n, -1)
+        for numbers, given in parts:
+            self.rows[numbers] = -1 if given is None else given  # which is then no row
+        if not np.array_equal(np.sort(self.rows), np.arange(n)):
+            raise SgcnError(
+                f"{path} does not give each row from 0 to {n - 1} once, expected {what}"
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -77,59 +94,41 @@ class _Rows:
         new = numbers >= len(self)
         if new.any():
             raise SgcnError(f"{said} {ids[int(new.argmax())][:40]!r}, expected {expected}")
-        rows: Ints = self.rows[numbers]
-        return rows
-
-
-def _id_map(path: Path) -> _Rows:
-    """The map of all ids: rows are whole numbers from 0 without gaps."""
-    what = "an object with the row of each node id (id_map.json)"
-    names = Names()
-    parts: list[tuple[Any, Any]] = []
-    with json_text(path, what) as text:
-        for entries in text.entries():
-            given = whole_numbers(list(entries.values()))
-            parts.append((names.number(Fields.of(list(entries)))[:, 0], given))
-    n = len(names)
-    if n == 0:
-        raise SgcnError(f"{path} names no node, expected {what}")
-    rows = np.full(n, -1)
-    for numbers, given in parts:
-        rows[numbers] = -1 if given is None else given  # which is then no row
-    if not np.array_equal(np.sort(rows), np.arange(n)):
-        raise SgcnError(f"{path} does not give each row from 0 to {n - 1} once, expected {what}")
-    return _Rows(names, rows)
+        return self.rows[numbers]
 
 
 class _Nodes:
     """The list of nodes of a graph, and the rows that its links join."""
 
-    def __init__(self, path: Path, row_of: _Rows) -> None:
+    def __init__(self, path: Path, row_of: _IdMap) -> None:
         self.path, self.row_of = path, row_of
         self.numbers, self.in_order = False, True  # some ids are numbers; all are 0, 1, 2, ...
         rows: list[Ints] = []
-        marks: list[list[Any]] = [[], []]
+        marks: dict[str, list[Any]] = {"val": [], "test": []}
         count = 0
         for nodes in listed(path, ("nodes",)):
             try:
                 ids = list(map(itemgetter("id"), nodes))
-                for key, found in zip(("val", "test"), marks, strict=True):
-                    found.append(_marks(path, key, list(map(methodcaller("get", key), nodes))))
+                said = {key: list(map(methodcaller("get", key), nodes)) for key in marks}
             except (KeyError, TypeError, IndexError, AttributeError):
                 raise SgcnError(
                     f"{path} has a node without an id, expected objects with id, val and test"
                 ) from None
-            known = "only nodes of the id map"
-            rows.append(row_of(list(map(str, ids)), f"{path} has the node", known))
+            for key, values in said.items():
+                if not set(map(type, values)) <= {bool, type(None)}:
+                    raise SgcnError(f"{path} has a node whose {key} is odd, expected true or false")
+                marks[key].append(np.fromiter(map(_MARKS.__getitem__, values), np.int8))
+            where = f"{path} has the node"
+            rows.append(row_of(list(map(str, ids)), where, "only nodes of the id map"))
             self.numbers |= any(isinstance(node, int) for node in ids)
             self.in_order &= ids == list(range(count, count + len(ids)))
             count += len(ids)
         if count == 0:
             raise SgcnError(f"{path} has no nodes, expected at least one")
-        self.rows = np.concatenate(rows)
+        self.rows: Ints = np.concatenate(rows)
         if len(np.unique(self.rows)) < count:
             raise SgcnError(f"{path} lists a node twice, expected each once")
-        self.val, self.test = map(np.concatenate, marks)
+        self.val, self.test = map(np.concatenate, marks.values())
 
     def split(self) -> npt.NDArray[np.int8]:
         """A node without val and test is in no part."""
@@ -191,11 +190,3 @@ class _Nodes:
 
     def _by_id(self, ends: list[Any]) -> Ints:
         return self.row_of(list(map(str, ends)), f"{self.path} links to", "the id of a node")
-
-
-def _marks(path: Path, key: str, values: list[Any]) -> npt.NDArray[np.int8]:
-    """1 for true, 0 for false and -1 where nothing is said."""
-    if not set(map(type, values)) <= {bool, type(None)}:
-        raise SgcnError(f"{path} has a node whose {key} is odd, expected true or false")
-    meaning = {None: -1, False: 0, True: 1}
-    return np.fromiter(map(meaning.__getitem__, values), np.int8, len(values))

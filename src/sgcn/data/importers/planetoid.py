@@ -56,7 +56,8 @@ class Planetoid(Importer):
 
     def _write_rows(self, draft: Draft, path: dict[str, Path]) -> int:
         """Features, labels and split; how many nodes there are."""
-        test = _test_index(path["test.index"])
+        test = numbers_of(path["test.index"], "a node id in each line (test.index)")
+        check_ids(test, None, str(path["test.index"]))
         trained, width = _matrix(path["x"]).shape  # its rows are the first of allx
         tx, allx = (_matrix(path[part]) for part in ("tx", "allx"))
         y, ty, ally = (_classes(path[part]) for part in ("y", "ty", "ally"))
@@ -95,15 +96,6 @@ class Planetoid(Importer):
         draft.write("y", labels)
         _write_features(draft, allx, tx, test, n)
         return n
-
-
-def _test_index(path: Path) -> npt.NDArray[np.int64]:
-    what = "a node id in each line (test.index)"
-    ids = numbers_of(path, what)
-    if len(ids) == 0:
-        raise SgcnError(f"{path} names no node, expected {what}")
-    check_ids(ids, None, str(path))
-    return ids
 
 
 def _matrix(path: Path) -> Any:

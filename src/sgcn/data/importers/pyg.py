@@ -48,7 +48,7 @@ class Pyg(Importer):
         if "y" in data:
             draft.write("y", labels_of(data["y"], n, f"y in {source}"))
         found = ((word, f"{word}_mask") for word in PART if f"{word}_mask" in data)
-        masks = [(word, self._mask(data, key, source), f"{key} in {source}") for word, key in found]
+        masks = ((word, self._mask(data, key, source), f"{key} in {source}") for word, key in found)
         draft.write("split", split_of_parts(n, masks))
         columns = [*edges, _edge_weight(data, source)] if self.weighted else [*edges]
         parts = (tuple(column[part] for column in columns) for part in chunks(edges.shape[1]))
@@ -112,11 +112,8 @@ def _pyg_classes(path: Path) -> list[Any]:
 
 
 def _tensors(loaded: Any, path: Path, used: Collection[str]) -> dict[str, Any]:
-    """What is used of the tensors, as numpy arrays; of a processed dataset, those of its one graph.
-
-    Others may be anything that torch has.
-    """
-    if isinstance(loaded, tuple) and len(loaded) in (2, 3):
+    """What is used of the tensors, as numpy arrays; others may be anything that torch has."""
+    if isinstance(loaded, tuple) and len(loaded) in (2, 3):  # a processed dataset
         _check_slices(loaded[1], path, used)
         loaded = loaded[0]
     if not isinstance(loaded, Mapping) and hasattr(loaded, "to_dict"):

@@ -85,8 +85,7 @@ def check_pointers(indptr: Any, rows: int, stored: int, where: str, hint: str = 
 
 
 def write_npy(draft: Draft, path: Path, n: int, split: Any = None) -> None:
-    """The features of ``path``, one row for each of ``n`` nodes; standardised by the training nodes
-    of ``split``, for which the file is read twice."""
+    """A row for each of ``n`` nodes; with a ``split`` they are read twice, to be standardised."""
     what, where = f"features with {n} rows ({path.name})", str(path)
     with npy(path, what) as file, npy(path, what) as again:
         if file.shape[0] != n or file.shape[1] < 1:
@@ -151,8 +150,7 @@ def labels_of(values: Any, n: int, where: str) -> npt.NDArray[Any]:
 
 
 def check_labels(values: Any, nodes: Any, where: str, least: int = 0) -> None:
-    """Classes from ``least`` on, or rows of 0 and 1, of ``nodes``; the first that is none is
-    named."""
+    """Classes from ``least`` on, or rows of 0 and 1; the node of the first bad one is named."""
     if values.ndim == 2:
         bad, wanted = (values != 0) & (values != 1), "0 or 1"
     else:
@@ -168,10 +166,7 @@ def labels_file(path: Path, n: int) -> npt.NDArray[Any]:
 
 
 def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
-    """Labels of a JSON object from node to class, or to a 0/1 list: GraphSAGE's and GraphSAINT's.
-
-    ``nodes_of`` turns keys into nodes; the first that is none is said.
-    """
+    """Labels of a JSON object from node to class, or to a 0/1 list, as GraphSAGE has them."""
     what = f"an object with a class or a 0/1 list for each of {n} nodes ({path.name})"
     y: npt.NDArray[Any] = np.empty(0)
     seen = np.zeros(n, np.bool_)
