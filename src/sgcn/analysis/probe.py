@@ -120,8 +120,8 @@ class GradientProbe:
         truth = [exact.hidden(level).detach() for level in range(engine.model.depth)]
         wanted = _by_layer(gradient, engine.model.depth)
         errors = {layer: torch.empty(self.probes, g.numel()) for layer, g in wanted.items()}
-        embeddings: list[list[float]] = []
-        layer_gradients: list[list[float]] = []
+        zeroth: list[list[float]] = []
+        first: list[list[float]] = []
         for draw in range(self.probes):
             # An epoch of its own for each draw: within one, batches exclude each other.
             key = Key(self._stream, step * self.probes + draw)
@@ -135,13 +135,16 @@ class GradientProbe:
             formed = engine.form(passes)
             for layer, g in _by_layer(formed.gradient, engine.model.depth).items():
                 errors[layer][draw] = g - wanted[layer]
-            embeddings.append(_far(live.h, truth, this.nodes))
+            zeroth.append(_far(live.h, truth, this.nodes))
             if formed.corrected:  # by D of the loss over all training nodes
                 ds = [formed.corrected[level] for level in range(len(exact_d))]
-                layer_gradients.append(_far(ds, exact_d, this.nodes))
+                first.append(_far(ds, exact_d, this.nodes))
             else:
-                layer_gradients.append(_first_order(engine, batch, this, truth, flowing))
-        products = {layer: _products(errors.pop(layer)) for layer in wanted}
+                first.append(_first_order(engine, batch, this, truth, flowing))
+        products: dict[str, Float64] = {}
+        for layer in wanted:
+            rows = errors.pop(layer).double()
+            products[layer] = (rows @ rows.T).numpy()
         sizes = {layer: float(g.double().square().sum()) for layer, g in wanted.items()}
         every, size = sum(products.values()), sum(sizes.values())
         if not np.isfinite(every).all():
@@ -149,11 +152,10 @@ class GradientProbe:
                 f"the gradient of a probe at step {step} is not finite: training blew up, "
                 "expected finite numbers; lower the learning rate (lr)"
             )
-        zeroth, first = ([Mean.of(of) for of in zip(*rows, strict=True)]
-                         for rows in (embeddings, layer_gradients))  # fmt: skip
+        of_h, of_d = ([Mean.of(of) for of in zip(*each, strict=True)] for each in (zeroth, first))
         layers = [
             LayerErrors(layer, Split.of(products[layer], sizes[layer]), *means)
-            for layer, *means in zip_longest(wanted, zeroth, first)
+            for layer, *means in zip_longest(wanted, of_h, of_d)
         ]
         since = engine.progress.since_snapshot
         return Measured(step, since, math.sqrt(size), Split.of(np.asarray(every), size), layers)
@@ -188,12 +190,6 @@ def _by_layer(gradient: dict[str, Tensor], depth: int) -> dict[str, Tensor]:
         del parts["head"]
     # A graph layer without weights has a vector of none.
     return {layer: torch.cat([torch.empty(0), *part]) for layer, part in parts.items()}
-
-
-def _products(errors: Tensor) -> Float64:
-    rows = errors.double()
-    found: Float64 = (rows @ rows.T).numpy()
-    return found
 
 
 def fresh_seeds(

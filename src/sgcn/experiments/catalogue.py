@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sgcn.experiments.core import (
-    BATCHES,
-    MEMORY,
-    PROBE,
-    ROWS,
-    TIMES,
-    TRAIN,
-    Case,
-    Experiment,
-    Plan,
-    case,
-    rows,
-)
+from sgcn.experiments.core import MEMORY, PROBE, TIMES, TRAIN, Case, Experiment, Plan, rows
 from sgcn.experiments.data import PAPER_DATA, Dataset, paper
 from sgcn.experiments.measures import PARTS
 
 _CURVES = ("training_loss", "validation_loss", "validation_f1")
 _NUMBERS = ("test_f1", "final_training_loss", "lowest_validation_loss", "training_seconds")
 _BOTH = ("sgcn", "sgcn++")
+_NEVER = {"restart": "never"}
 _RELATIVE = (
     "relative to the exact one, |g - G|² / |G|², and a number for a run is the geometric mean over "
     "its steps; the paper's is absolute."
@@ -45,10 +34,9 @@ def _sampled(plan: Plan) -> list[str]:
     return [sampler for sampler in plan.samplers if sampler != "full"]
 
 
-def _timed(plan: Plan, data: Dataset) -> list[Case]:
-    # A time for each step is the same after 20 epochs as after 200.
-    epochs = {"epochs": min(plan.epochs, 20)}
-    return rows(plan, data, ["ladies"], _BOTH, kinds=(TIMES,), training=epochs)
+def _short(plan: Plan) -> dict[str, int]:
+    """The paper shows 200 steps, and a time for each step is the same after 20 epochs."""
+    return {"epochs": min(plan.epochs, 20)}
 
 
 def _weighed(plan: Plan, data: Dataset) -> list[Case]:
@@ -59,84 +47,67 @@ def _weighed(plan: Plan, data: Dataset) -> list[Case]:
 
 def _first_and_last(plan: Plan, data: Dataset) -> list[Case]:
     """The first and the last row of each sampler: for VRGCN, SGCN+ is the plain one."""
-    return [
-        case(plan, data, sampler, ROWS[sampler][at]) for sampler in _sampled(plan) for at in (0, -1)
-    ]
+    return [rows(plan, data, [sampler])[at] for sampler in _sampled(plan) for at in (0, -1)]
 
 
 def _first_steps(plan: Plan, data: Dataset) -> list[Case]:
-    """The paper shows 200 steps."""
-    epochs = {"epochs": min(plan.epochs, 20)}
     samplers = ("neighbor",) if plan.quick else ("neighbor", "fastgcn", "ladies", "saint")
-    return rows(plan, data, samplers, kinds=(TRAIN, PROBE), training=epochs)
+    return rows(plan, data, samplers, kinds=(TRAIN, PROBE), training=_short(plan))
 
 
 def _gaps(plan: Plan, data: Dataset) -> list[Case]:
-    return [
-        case(plan, data, "ladies", kind, f"K={gap}", estimator={"gap": gap, "restart": "never"})
-        for kind in ("sgcn++", "sgcn+")
-        for gap in ((5, 20) if plan.quick else (5, 10, 15, 20))
-    ]
+    gaps = (5, 20) if plan.quick else (5, 10, 15, 20)
+    settings = {f"K={gap}": {"estimator": _NEVER | {"gap": gap}} for gap in gaps}
+    return rows(plan, data, ["ladies"], ("sgcn++", "sgcn+"), settings)
 
 
 def _growing_gaps(plan: Plan, data: Dataset) -> list[Case]:
     gap, growth = (5, 0.5) if plan.quick else (10, 0.1)  # ten snapshots come late in a quick run
-    schedule = {"gap": gap, "restart": "never"}
-    return [
-        case(plan, data, "ladies", "sgcn++", words, estimator=schedule | {"growth": g})
-        for words, g in ((f"K={gap}", 0.0), (f"K={gap}+{growth}s", growth))
-    ]
+    growths = {f"K={gap}": 0.0, f"K={gap}+{growth}s": growth}
+    schedule = _NEVER | {"gap": gap}
+    settings = {words: {"estimator": schedule | {"growth": g}} for words, g in growths.items()}
+    return rows(plan, data, ["ladies"], ["sgcn++"], settings)
 
 
-_SNAPSHOT_SIZES = (20_000, 40_000, 60_000, 80_000)
 _REDDIT_TRAINING_NODES = 153_000  # about; on other graphs B' is the same share of theirs
 
 
 def _snapshot_sizes(plan: Plan, data: Dataset) -> list[Case]:
     counted = data.paper == "reddit" and not plan.quick
-    settings: dict[str, float] = {}
-    for size in _SNAPSHOT_SIZES[:: 3 if plan.quick else 1]:
+    nodes: dict[str, float] = {}
+    for size in (20_000, 80_000) if plan.quick else (20_000, 40_000, 60_000, 80_000):
         share = round(size / _REDDIT_TRAINING_NODES, 2)
-        settings |= {f"B'={size // 1000}k": size} if counted else {f"B'={share:.0%}": share}
-    return [
-        case(plan, data, "ladies", kind, words,
-             estimator={"restart": "never", "snapshot_nodes": nodes})
-        for kind in ("sgcn++", "sgcn+")
-        for words, nodes in settings.items()
-    ]  # fmt: skip
+        nodes |= {f"B'={size // 1000}k": size} if counted else {f"B'={share:.0%}": share}
+    settings = {words: {"estimator": _NEVER | {"snapshot_nodes": b}} for words, b in nodes.items()}
+    return rows(plan, data, ["ladies"], ("sgcn++", "sgcn+"), settings)
 
 
 def _batch_sizes(plan: Plan, data: Dataset) -> list[Case]:
-    return [
-        case(plan, data, "ladies", "sgcn++", f"B={size}", estimator={"restart": "never"},
-             training={"batch_size": size})
-        for size in ((256, 2048) if plan.quick else (256, 512, 1024, 2048))
-    ]  # fmt: skip
+    sizes = (256, 2048) if plan.quick else (256, 512, 1024, 2048)
+    settings = {f"B={size}": {"training": {"batch_size": size}} for size in sizes}
+    return rows(plan, data, ["ladies"], ["sgcn++"], settings, estimator=_NEVER)
 
 
 def _subgraph_sizes(plan: Plan, data: Dataset) -> list[Case]:
-    return [
-        case(plan, data, "saint", kind, f"B={size}", sampler={"size": size},
-             training={"batch_size": size})
-        for kind in _BOTH
-        for size in ((512, 2048) if plan.quick else (512, 1024, 2048, 4096))
-    ]  # fmt: skip
-
-
-_PATIENCE = 200  # steps without a lower validation loss
+    sizes = (512, 2048) if plan.quick else (512, 1024, 2048, 4096)
+    settings = {
+        f"B={size}": {"sampler": {"size": size}, "training": {"batch_size": size}}
+        for size in sizes
+    }  # fmt: skip
+    return rows(plan, data, ["saint"], _BOTH, settings)
 
 
 def _optimizers(plan: Plan, data: Dataset) -> list[Case]:
     """SGD needs a hundred times the steps: both stop by patience, not by a number of epochs."""
     longer = 100 if plan.epochs >= 200 else 1
     rates = {"Adam 0.01": ("adam", 0.01, 1), "SGD 0.1": ("sgd", 0.1, longer)}
-    patience = {"patience": _PATIENCE // BATCHES, "best_by": "loss"}
-    return [
-        case(plan, data, "ladies", kind, words, optimizer={"name": name, "lr": lr},
-             training=patience | {"epochs": more * plan.epochs})
+    patience = {"patience": 20, "best_by": "loss"}  # 200 steps without a lower validation loss
+    settings = {
+        words: {"optimizer": {"name": name, "lr": lr},
+                "training": patience | {"epochs": more * plan.epochs}}
         for words, (name, lr, more) in rates.items()
-        for kind in _BOTH
-    ]  # fmt: skip
+    }  # fmt: skip
+    return sorted(rows(plan, data, ["ladies"], _BOTH, settings), key=lambda one: one.setting)
 
 
 #: By their names on the command line.
@@ -151,7 +122,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "time-table": Experiment(
         title="Seconds of LADIES in five parts",
         data=PAPER_DATA,
-        cases=_timed,
+        cases=lambda plan, data: rows(
+            plan, data, ["ladies"], _BOTH, kinds=(TIMES,), training=_short(plan)
+        ),
         numbers=(*PARTS, "total"),
         reference=_paper_seconds,
         note="Ten regular steps, and for SGCN++ one snapshot before them. Transfer is the reading "

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sgcn.estimators import make_estimator
 from sgcn.experiments.data import Dataset, paper
@@ -19,36 +19,26 @@ from sgcn.runs.layout import read_events
 TRAIN, MEMORY, TIMES, PROBE = "train", "memory", "times", "probe"
 BATCHES = 10  # in an epoch
 
-#: The paper's rows: estimators of each sampler. `full` samples nothing.
-ROWS: dict[str, tuple[str, ...]] = {
-    "exact": ("sgcn", "sgcn++"),
-    "vrgcn": ("sgcn+", "sgcn++"),
-    "neighbor": ("sgcn", "sgcn+", "sgcn++"),
-    "fastgcn": ("sgcn", "sgcn+", "sgcn++"),
-    "ladies": ("sgcn", "sgcn+", "sgcn++"),
-    "saint": ("sgcn", "sgcn+", "sgcn++"),
-    "full": ("full",),
+
+class Row(NamedTuple):
+    """A sampler of the paper: its name there, its options, and what its estimators are here."""
+
+    title: str
+    options: dict[str, Any]
+    estimators: dict[str, str]
+
+
+_ALL = {"sgcn": "sgcn", "sgcn+": "sgcn+", "sgcn++": "sgcn++"}
+#: The paper's rows. `full` samples nothing.
+ROWS: dict[str, Row] = {
+    "exact": Row("Exact", {"name": "exact"}, {"sgcn": "sgcn", "sgcn++": "first"}),
+    "vrgcn": Row("VRGCN", {"name": "vrgcn", "sizes": 2}, {"sgcn+": "vrgcn", "sgcn++": "vrgcn++"}),
+    "neighbor": Row("GraphSAGE", {"name": "neighbor", "sizes": 5}, _ALL),
+    "fastgcn": Row("FastGCN", {"name": "fastgcn", "sizes": 4096}, _ALL),
+    "ladies": Row("LADIES", {"name": "ladies", "sizes": 512}, _ALL),
+    "saint": Row("GraphSAINT", {"name": "saint", "size": 2048}, _ALL),
+    "full": Row("full batch", {"name": "neighbor"}, {"full": "full"}),
 }
-_SAMPLERS: dict[str, dict[str, Any]] = {
-    "exact": {"name": "exact"},
-    "vrgcn": {"name": "vrgcn", "sizes": 2},
-    "neighbor": {"name": "neighbor", "sizes": 5},
-    "fastgcn": {"name": "fastgcn", "sizes": 4096},
-    "ladies": {"name": "ladies", "sizes": 512},
-    "saint": {"name": "saint", "size": 2048},
-    "full": {"name": "neighbor"},
-}
-#: Rows whose estimator has another name here.
-_OURS = {
-    ("exact", "sgcn++"): "first",
-    ("vrgcn", "sgcn+"): "vrgcn",
-    ("vrgcn", "sgcn++"): "vrgcn++",
-}
-#: How the paper names samplers.
-TITLES = {
-    "exact": "Exact", "vrgcn": "VRGCN", "neighbor": "GraphSAGE", "fastgcn": "FastGCN",
-    "ladies": "LADIES", "saint": "GraphSAINT", "full": "full batch",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,7 +93,7 @@ class Case:
 
     def label(self, form: str) -> str:
         """How it is called in figures: ``form`` has {graph}, {sampler}, {estimator}, {setting}."""
-        names = {"graph": self.data.title, "sampler": TITLES[self.sampler]}
+        names = {"graph": self.data.title, "sampler": ROWS[self.sampler].title}
         return form.format(**self.columns | names).strip()
 
 
@@ -114,8 +104,8 @@ def case(
     """A row of the paper on ``data``, with ``changes`` to the sections of its configuration."""
     values: dict[str, Any] = {
         "model": {"layers": 2, "widths": plan.width, "activation": "elu", "head": True},
-        "sampler": _SAMPLERS[sampler],
-        "estimator": {"name": _OURS.get((sampler, estimator), estimator)},
+        "sampler": ROWS[sampler].options,
+        "estimator": {"name": ROWS[sampler].estimators[estimator]},
         "optimizer": {"name": "adam", "lr": 0.01},
         "training": {
             "epochs": plan.epochs,
@@ -139,13 +129,18 @@ def case(
 
 
 def rows(
-    plan: Plan, data: Dataset, samplers: Iterable[str], of: Sequence[str] = (), **options: Any
-) -> list[Case]:
-    """The rows of ``samplers``: all of the paper's, or those ``of`` these estimators."""
+    plan: Plan, data: Dataset, samplers: Iterable[str], of: Sequence[str] = (),
+    settings: Mapping[str, dict[str, Any]] | None = None, **options: Any,
+) -> list[Case]:  # fmt: skip
+    """The rows of ``samplers``: all of the paper's, or those ``of`` these estimators.
+
+    Each in all ``settings``: what is changed, by its words.
+    """
     return [
-        case(plan, data, sampler, estimator, **options)
+        case(plan, data, sampler, estimator, words, **options | changes)
         for sampler in samplers
-        for estimator in of or ROWS[sampler]
+        for estimator in of or ROWS[sampler].estimators
+        for words, changes in (settings or {"": {}}).items()
     ]
 
 

@@ -144,7 +144,7 @@ def _dots(experiment: Experiment, runs: Sequence[Run]) -> Any:
             words = quantity.replace("_", " ")
             for group in by_case(here):
                 case = group[0].case
-                kinds, colour = ROWS[case.sampler], COLOURS[case.estimator]
+                kinds, colour = [*ROWS[case.sampler].estimators], COLOURS[case.estimator]
                 shift = 0.22 * (kinds.index(case.estimator) - (len(kinds) - 1) / 2)
                 at = rows.index(case.label("{sampler} {setting}")) + shift
                 mean, deviation = spread(group, quantity)
