@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sgcn.estimators import make_estimator
 from sgcn.experiments.data import Dataset, paper
@@ -18,6 +18,7 @@ from sgcn.runs.layout import read_events
 #: What a run does: train; train and measure memory or times; train and measure gradients.
 TRAIN, MEMORY, TIMES, PROBE = "train", "memory", "times", "probe"
 BATCHES = 10  # in an epoch
+T = TypeVar("T")
 
 
 class Row(NamedTuple):
@@ -73,7 +74,7 @@ class Case:
     estimator: str  # as the paper names it: the row `vrgcn, sgcn++` has an estimator of its own
     values: dict[str, Any]  # of `make_config`, without the seed
     setting: str = ""  # what is varied beside the two, in words
-    kinds: tuple[str, ...] = (TRAIN,)
+    kinds: tuple[str, ...] = (TRAIN,)  # the first one trains
 
     @property
     def words(self) -> str:
@@ -171,8 +172,7 @@ class Run:
     @property
     def summary(self) -> dict[str, dict[str, float]]:
         """Of the training run."""
-        found = next(result for kind, result in self.results.items() if kind != PROBE)
-        summary: dict[str, dict[str, float]] = found["summary"]
+        summary: dict[str, dict[str, float]] = self.results[self.case.kinds[0]]["summary"]
         return summary
 
     def events(self, kind: str) -> list[dict[str, Any]]:
@@ -181,15 +181,19 @@ class Run:
 
     @functools.cached_property
     def _events(self) -> list[dict[str, Any]]:
-        return read_events(next(self.folders[kind] for kind in self.folders if kind != PROBE))
+        return read_events(self.folders[self.case.kinds[0]])
 
 
-def by_case(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs of each case together, in the order of the cases."""
-    groups: dict[int, list[Run]] = {}
+def grouped(runs: Iterable[Run], key: Callable[[Run], T]) -> dict[T, list[Run]]:
+    """The runs of each key together, in the order in which they come."""
+    groups: dict[T, list[Run]] = {}
     for run in runs:
-        groups.setdefault(id(run.case), []).append(run)
-    return list(groups.values())
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def by_case(runs: Iterable[Run]) -> list[list[Run]]:
+    return list(grouped(runs, lambda run: id(run.case)).values())
 
 
 #: The paper's mean and spread of a quantity in a case, for the named dataset.
@@ -213,8 +217,8 @@ class Experiment:
     reference: Reference = lambda dataset, case, quantity: ()
     note: str = ""  # what a reader must know to compare with the paper
 
-
-def paper_of(experiment: Experiment, case: Case, quantity: str) -> Sequence[float]:
-    """The paper's mean and spread of a quantity; of the dataset that a stand-in stands for."""
-    dataset = case.data.paper
-    return () if dataset is None else experiment.reference(dataset, case, quantity)
+    def paper(self, case: Case, quantity: str) -> list[float | None]:
+        """The paper's mean and spread of a quantity, of the dataset that a stand-in stands for."""
+        dataset = case.data.paper
+        known = () if dataset is None else self.reference(dataset, case, quantity)
+        return [*known, None, None][:2]

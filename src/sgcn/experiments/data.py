@@ -22,13 +22,8 @@ PAPER_DATA = ("ppi", "ppi-large", "flickr", "reddit", "yelp")
 #: What --stand-in takes for a dataset that is not there: the same shape, smaller for `quick`.
 STAND_INS = {
     "paper": {name: f"{name}-like" for name in PAPER_DATA},
-    "quick": {
-        "ppi": "ppi-like",
-        "ppi-large": "synthetic:ppi-large-like,nodes=20000",
-        "flickr": "synthetic:flickr-like,nodes=20000",
-        "reddit": "synthetic:reddit-like,nodes=20000",
-        "yelp": "synthetic:yelp-like,nodes=20000",
-    },
+    "quick": {name: f"synthetic:{name}-like,nodes=20000" for name in PAPER_DATA}
+    | {"ppi": "ppi-like"},
 }
 
 
