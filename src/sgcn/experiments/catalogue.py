@@ -110,22 +110,21 @@ def _optimizers(plan: Plan, data: Dataset) -> list[Case]:
     return sorted(rows(plan, data, ["ladies"], _BOTH, settings), key=lambda one: one.setting)
 
 
-#: By their names on the command line.
+#: By their names on the command line: title, the paper's data, cases, numbers and curves.
+# fmt: off
 EXPERIMENTS: dict[str, Experiment] = {
     "f1-table": Experiment(
-        title="F1 of every sampler with every estimator",
-        data=PAPER_DATA,
-        cases=lambda plan, data: rows(plan, data, plan.samplers),
-        numbers=("test_f1", "best_validation_f1", "snapshots", "training_seconds"),
+        "F1 of every sampler with every estimator", PAPER_DATA,
+        lambda plan, data: rows(plan, data, plan.samplers),
+        ("test_f1", "best_validation_f1", "snapshots", "training_seconds"),
         reference=_paper_f1,
     ),
     "time-table": Experiment(
-        title="Seconds of LADIES in five parts",
-        data=PAPER_DATA,
-        cases=lambda plan, data: rows(
+        "Seconds of LADIES in five parts", PAPER_DATA,
+        lambda plan, data: rows(
             plan, data, ["ladies"], _BOTH, kinds=(TIMES,), training=_short(plan)
         ),
-        numbers=(*PARTS, "total"),
+        (*PARTS, "total"),
         reference=_paper_seconds,
         note="Ten regular steps, and for SGCN++ one snapshot before them. Transfer is the reading "
         "of history rows: no device is involved, and rows of features are read inside the "
@@ -133,107 +132,72 @@ EXPERIMENTS: dict[str, Experiment] = {
         "times are of an Intel i9-10850K with an RTX 3090: compare the shares, not the seconds.",
     ),
     "decomposition": Experiment(
-        title="Doubly variance reduction, LADIES",
-        data=("flickr",),
-        cases=lambda plan, data: rows(plan, data, ["ladies"], kinds=(TRAIN, PROBE)),
-        numbers=("final_training_loss", "lowest_validation_loss", "gradient_mse"),
-        curves=("training_loss", "validation_loss", "gradient_mse"),
+        "Doubly variance reduction, LADIES", ("flickr",),
+        lambda plan, data: rows(plan, data, ["ladies"], kinds=(TRAIN, PROBE)),
+        ("final_training_loss", "lowest_validation_loss", "gradient_mse"),
+        ("training_loss", "validation_loss", "gradient_mse"),
         note=f"The error of the gradient is {_RELATIVE}",
     ),
     "convergence": Experiment(
-        title="Validation loss of SGCN and SGCN++",
-        data=PAPER_DATA,
-        cases=_first_and_last,
-        numbers=("lowest_validation_loss", "best_validation_f1"),
-        curves=("validation_loss",),
+        "Validation loss of SGCN and SGCN++", PAPER_DATA, _first_and_last,
+        ("lowest_validation_loss", "best_validation_f1"), ("validation_loss",),
         panels="{graph}, {sampler}",
     ),
     "gradient-mse": Experiment(
-        title="Error of the stochastic gradient in the first steps",
-        data=("reddit",),
-        cases=_first_steps,
-        numbers=("gradient_mse", "final_training_loss"),
-        curves=("gradient_mse", "training_loss"),
+        "Error of the stochastic gradient in the first steps", ("reddit",), _first_steps,
+        ("gradient_mse", "final_training_loss"), ("gradient_mse", "training_loss"),
         panels="{graph}, {sampler}",
         note=f"The error is {_RELATIVE}",
     ),
     "memory": Experiment(
-        title="Memory of SGCN and SGCN++",
-        data=("flickr", "ppi"),
-        cases=_weighed,
-        numbers=("peak_rss_mb", "rss_mb", "tables_mb", "device_mb"),
+        "Memory of SGCN and SGCN++", ("flickr", "ppi"), _weighed,
+        ("peak_rss_mb", "rss_mb", "tables_mb", "device_mb"),
         note="Every run has a process of its own. RSS counts the program and the graph too; the "
         "tables are the history of SGCN++. The paper's figure has the memory of a GPU: `device mb` "
         "is empty where there is none.",
     ),
     "wall-clock": Experiment(
-        title="Losses against seconds of training",
-        data=("reddit", "ppi-large"),
-        cases=lambda plan, data: rows(plan, data, _sampled(plan)),
-        numbers=("training_seconds", "final_training_loss", "lowest_validation_loss"),
-        curves=("training_loss", "validation_loss"),
-        x="seconds",
-        panels="{graph}, {sampler}",
+        "Losses against seconds of training", ("reddit", "ppi-large"),
+        lambda plan, data: rows(plan, data, _sampled(plan)),
+        ("training_seconds", "final_training_loss", "lowest_validation_loss"),
+        ("training_loss", "validation_loss"),
+        x="seconds", panels="{graph}, {sampler}",
         note="Seconds are those of sampling, reading rows and computing, snapshots included; "
         "evaluations between snapshots are left out. Several --jobs compete for the machine's "
         "memory: take one for seconds that count.",
     ),
     "snapshot-gap": Experiment(
-        title="Snapshot gap K without restarts, LADIES",
-        data=("reddit",),
-        cases=_gaps,
-        numbers=_NUMBERS,
-        curves=_CURVES,
-        panels="{graph}, {estimator}",
-        lines="{setting}",
+        "Snapshot gap K without restarts, LADIES", ("reddit",), _gaps, _NUMBERS, _CURVES,
+        panels="{graph}, {estimator}", lines="{setting}",
         note="The paper does not name the sampler of this figure; LADIES is that of its others.",
     ),
     "large-batch": Experiment(
-        title="Size B' of large-batch snapshots without restarts, LADIES",
-        data=("reddit",),
-        cases=_snapshot_sizes,
-        numbers=_NUMBERS,
-        curves=_CURVES,
-        panels="{graph}, {estimator}",
-        lines="{setting}",
+        "Size B' of large-batch snapshots without restarts, LADIES", ("reddit",), _snapshot_sizes,
+        _NUMBERS, _CURVES, panels="{graph}, {estimator}", lines="{setting}",
         note="On graphs other than Reddit's, B' is the share of the training nodes that the "
         "paper's sizes are of Reddit's. The paper does not name the sampler of this figure.",
     ),
     "growing-gap": Experiment(
-        title="Growing snapshot gap, SGCN++ with LADIES, without restarts",
-        data=("ppi",),
-        cases=_growing_gaps,
-        numbers=("test_f1", "lowest_validation_loss", "snapshots", "training_seconds"),
-        curves=_CURVES[1:],
-        x="seconds",
-        lines="{setting}",
+        "Growing snapshot gap, SGCN++ with LADIES, without restarts", ("ppi",), _growing_gaps,
+        ("test_f1", "lowest_validation_loss", "snapshots", "training_seconds"), _CURVES[1:],
+        x="seconds", lines="{setting}",
         note="The paper does not name the sampler of this figure. The gap is the integer part of "
         "K + 0.1 s, so the two differ only after ten snapshots.",
     ),
     "batch-size": Experiment(
-        title="Mini-batch size B, SGCN++ with LADIES, without restarts",
-        data=("ppi-large",),
-        cases=_batch_sizes,
-        numbers=_NUMBERS,
-        curves=_CURVES,
-        lines="{setting}",
+        "Mini-batch size B, SGCN++ with LADIES, without restarts", ("ppi-large",), _batch_sizes,
+        _NUMBERS, _CURVES, lines="{setting}",
         note="The paper's snapshots have B' = 80,000 nodes, more than the graph: here they cover "
         "all of it. The paper does not name the sampler of this figure; LADIES keeps 512 draws in "
         "a layer.",
     ),
     "saint-batch-size": Experiment(
-        title="Subgraph size of GraphSAINT",
-        data=("reddit",),
-        cases=_subgraph_sizes,
-        numbers=("test_f1", "lowest_validation_loss", "training_seconds"),
+        "Subgraph size of GraphSAINT", ("reddit",), _subgraph_sizes,
+        ("test_f1", "lowest_validation_loss", "training_seconds"),
         note="The paper does not state its sizes; 2,048 is its default.",
     ),
     "sgd-vs-adam": Experiment(
-        title="SGD and Adam, LADIES",
-        data=("ppi",),
-        cases=_optimizers,
-        numbers=_NUMBERS,
-        curves=_CURVES,
+        "SGD and Adam, LADIES", ("ppi",), _optimizers, _NUMBERS, _CURVES,
         panels="{graph}, {setting}",
         note="Training stops when the validation loss has not come down for 200 steps. At the "
         "paper's budget SGD may take 100 times the epochs of Adam, as in the paper.",

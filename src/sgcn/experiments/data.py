@@ -88,7 +88,13 @@ def find(names: Sequence[str], budget: str, stand_in: bool) -> list[Dataset]:
 def _find(name: str, budget: str, stand_in: bool) -> Dataset:
     if name in PAPER_DATA:
         if is_graph(Path(name)):
-            _check_nodes(name)
+            wanted = paper()["datasets"][name]["nodes"]
+            found = json.loads((Path(name) / HEADER).read_text()).get("nodes")
+            if found != wanted:
+                raise SgcnError(
+                    f"{name} has {found} nodes, expected the {wanted:,} of the paper's graph: give "
+                    f"another graph by a path, as in ./{name}"
+                )
             return Dataset(str(Path(name).resolve()), name, same=True)
         if stand_in:
             return Dataset(STAND_INS[budget][name], name, replaced=True)
@@ -111,16 +117,6 @@ def _find(name: str, budget: str, stand_in: bool) -> Dataset:
             f"graph directory or an .npz file that exists{nearest(name, known_names)}"
         )
     return Dataset(str(path.resolve()), path.stem if path.stem in PAPER_DATA else None)
-
-
-def _check_nodes(name: str) -> None:
-    wanted = paper()["datasets"][name]["nodes"]
-    found = json.loads((Path(name) / HEADER).read_text()).get("nodes")
-    if found != wanted:
-        raise SgcnError(
-            f"{name} has {found} nodes, expected the {wanted:,} of the paper's graph: give another "
-            f"graph by a path, as in ./{name}"
-        )
 
 
 def fingerprint(source: str) -> str:

@@ -61,8 +61,7 @@ def _csv(name: str, experiment: Experiment, plan: Plan, runs: Sequence[Run]) -> 
     writer.writeheader()
     for run in runs:
         start = {"experiment": name, "budget": plan.budget, **run.case.columns, "seed": run.seed}
-        for row in _rows(experiment, run):
-            writer.writerow(start | row)
+        writer.writerows(start | row for row in _rows(experiment, run))
     return text.getvalue()
 
 
