@@ -313,6 +313,9 @@ def _walk(setting: _Setting, name: str) -> _Walk:
         estimator, model, setting.graph, setting.task, setting.train, setting.sampler,
         seed=setting.seed, scored=np.arange(len(setting.graph), dtype=np.int32),
     )  # fmt: skip
+    # The head, part of the loss, stays.
+    optimizer = torch.optim.SGD(model.layers.parameters(), options.rate)
+    names = [name for name, _ in model.named_parameters() if name.startswith("layers.")]
     stream = int(Key(setting.seed).stream(Stream.BOUND_WALK)) >> 1
     exact, longest, errors = setting.exact, 0.0, list[Mean]()
     weight_norm = setting.network.weight_norm
@@ -323,9 +326,9 @@ def _walk(setting: _Setting, name: str) -> _Walk:
         outcome = engine.regular(setting.draw(key), key) if step > 0 else engine.snapshot()
         if outcome is None:  # a restart: the paper's recursion ends here
             break
-        engine.remember(outcome)
-        longest = max(longest, _descend(model, outcome.gradient, options.rate))
-        engine.commit(outcome)
+        engine.apply(outcome, optimizer)
+        square = sum(float(outcome.gradient[name].square().sum()) for name in names)
+        longest = max(longest, options.rate * math.sqrt(square))
         if step > 0 and not doubly:  # both at the weights of before the step
             network = Network(engine.model, setting.task, engine.previous)
             tables = [history.all_rows().double() for history in engine.histories]
@@ -336,17 +339,6 @@ def _walk(setting: _Setting, name: str) -> _Walk:
         exact = setting.gradients(network)
     nothing = Mean(math.nan, math.nan)
     return _Walk(weight_norm, longest, max(errors, key=lambda one: one.value, default=nothing))
-
-
-def _descend(model: Model, gradient: dict[str, Tensor], rate: float) -> float:
-    """A plain step of the graph layers, and its length. The head, part of the loss, stays."""
-    square = 0.0
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.startswith("layers."):
-                parameter.sub_(gradient[name], alpha=rate)
-                square += float(gradient[name].square().sum())
-    return rate * math.sqrt(square)
 
 
 def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: Pass) -> Mean:
@@ -393,10 +385,9 @@ def _report(setting: _Setting, found: _Draws, first: _Walk, second: _Walk) -> Re
         Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
     ]
     size = suggest_large_batch(setting.model, setting.graph, options.error, seed=setting.seed)
+    large_batch = {"error": options.error, "nodes": size}
+    large_batch["measured_error"] = _snapshot_error(setting, size)
     theorems = bounds.theorems(c, options.steps, setting.exact.loss, *deltas.values())
-    large_batch = {
-        "error": options.error, "nodes": size, "measured_error": _snapshot_error(setting, size),
-    }  # fmt: skip
     return Report(n, c, s, deltas, lines, options.steps, theorems, large_batch)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, TRAIN, Case, Experiment, Plan, rows
 from sgcn.experiments.data import PAPER_DATA, Dataset, paper
-from sgcn.experiments.measures import PARTS
+from sgcn.experiments.measures import PARTS, SIZES
 
 _CURVES = ("training_loss", "validation_loss", "validation_f1")
 _NUMBERS = ("test_f1", "final_training_loss", "lowest_validation_loss", "training_seconds")
@@ -150,8 +150,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         note=f"The error is {_RELATIVE}",
     ),
     "memory": Experiment(
-        "Memory of SGCN and SGCN++", ("flickr", "ppi"), _weighed,
-        ("peak_rss_mb", "rss_mb", "tables_mb", "device_mb"),
+        "Memory of SGCN and SGCN++", ("flickr", "ppi"), _weighed, SIZES,
         note="Every run has a process of its own. RSS counts the program and the graph too; the "
         "tables are the history of SGCN++. The paper's figure has the memory of a GPU: `device mb` "
         "is empty where there is none.",

@@ -79,7 +79,7 @@ class Case:
     @property
     def words(self) -> str:
         words = (self.data.label, self.sampler, self.estimator, self.setting)
-        return " ".join(word for word in words if word)
+        return " ".join(filter(None, words))
 
     @property
     def columns(self) -> dict[str, str]:
@@ -162,12 +162,6 @@ class Run:
     @property
     def epochs(self) -> int:
         return int(self.case.values["training"]["epochs"])
-
-    @property
-    def restart(self) -> str | None:
-        """What calls an early snapshot; None where the paper has no snapshots."""
-        rule: str | None = self.case.values["estimator"].get("restart")
-        return rule
 
     @property
     def summary(self) -> dict[str, dict[str, float]]:

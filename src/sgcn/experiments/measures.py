@@ -19,7 +19,8 @@ Float64 = npt.NDArray[np.float64]
 PARTS = (
     "snapshot_sampling", "snapshot_transfer", "regular_sampling", "regular_transfer", "compute",
 )  # fmt: skip
-_MEMORY = ("peak_rss_mb", "rss_mb", "tables_mb", "device_mb")
+#: Of the process, the tables and the device.
+SIZES = ("peak_rss_mb", "rss_mb", "tables_mb", "device_mb")
 
 
 def _memory(name: str, run: Run) -> float | None:
@@ -57,7 +58,7 @@ NUMBERS: dict[str, Callable[[Run], float | None]] = {
     "snapshots": lambda run: float(sum(e["snapshot"] for e in run.events("step"))),
     # The geometric mean over the steps that were measured.
     "gradient_mse": lambda run: run.results[PROBE]["geometric_relative_mse"],
-    **{name: partial(_memory, name) for name in _MEMORY},
+    **{name: partial(_memory, name) for name in SIZES},
     **{name: partial(_time, name) for name in (*PARTS, "total")},
 }
 

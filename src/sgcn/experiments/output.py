@@ -28,13 +28,14 @@ def write(
 ) -> list[Path]:
     """All files of an experiment; their paths."""
     out.mkdir(parents=True, exist_ok=True)
+    restarts = {run.case.values["estimator"].get("restart") for run in runs}
     facts = {
         "experiment": name,
         "title": experiment.title,
         "command": command,
         "plan": asdict(plan),
         "epochs": sorted({run.epochs for run in runs}),
-        "restarts": sorted({run.restart for run in runs if run.restart is not None}),
+        "restarts": sorted(restarts - {None}),  # rows without snapshots have none
         "threads": sorted({r["threads"] for run in runs for r in run.results.values()}),
         "data": {run.case.data.label: run.case.data.note for run in runs},
         "note": experiment.note,
