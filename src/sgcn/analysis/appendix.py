@@ -133,7 +133,39 @@ def measure(model: Model, graph: Graph, sampler: Sampler, options: BoundOptions)
     found = _Draws(setting, options.draws)
     for draw in tqdm(range(options.draws), desc=sampler.name, leave=False, disable=None):
         found.add(draw)
-    return _report(setting, found, _walk(setting, "sgcn+"), _walk(setting, "sgcn++"))
+    first, second = _walk(setting, "sgcn+"), _walk(setting, "sgcn++")
+    means = found.means()
+    n = found.norms(means, max(first.weight_norm, second.weight_norm))
+    c, s = Constants.of(n), found.distances(means)
+    noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
+    plus = bounds.delta_plus(n, s, options.gap, options.alpha)
+    plus_plus = bounds.delta_plus_plus(n, s, options.gap, options.alpha, options.beta)
+    deltas = {"Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus}
+    if not all(math.isfinite(value) for value in [*vars(c).values(), *deltas.values()]):
+        raise BeyondNumbersError(
+            f"the bounds of {n.depth} layers are beyond 1e308, expected numbers: take fewer layers "
+            "or a smaller graph"
+        )
+    bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
+    far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
+    split = Split.of(found.errors @ found.errors.T, 1.0)
+    measured = found.largest | {"L_F": setting.smoothness()}
+    both = 2.0 * (noise + of_mean)  # |E G~ - G|^2 <= 2 E|G~ - Gbar|^2 + 2 |Gbar - G|^2
+    of_plus = options.rate * options.rate * plus
+    of_plus_plus = second.longest_step * second.longest_step * plus_plus
+    lines = [
+        *(Line(name, what, getattr(c, name), measured[name]) for name, what in _WHAT.items()),
+        Line("Delta_n", "SGCN: variance", noise, *split.variance),
+        Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
+        Line("2 (Delta_n + Delta_b)", "SGCN: squared bias", both, *split.bias2),
+        Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", of_plus, first.error.value),
+        Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
+    ]
+    size = suggest_large_batch(model, graph, options.error, seed=setting.seed)
+    large_batch = {"error": options.error, "nodes": size}
+    large_batch["measured_error"] = _snapshot_error(setting, size)
+    theorems = bounds.theorems(c, options.steps, setting.exact.loss, *deltas.values())
+    return Report(n, c, s, deltas, lines, options.steps, theorems, large_batch)
 
 
 def check_room(model: Model, graph: Graph, draws: int) -> None:
@@ -351,44 +383,6 @@ def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: Pass) ->
         if size > 0
     ]
     return Mean(sum(value for value, _ in parts), math.hypot(*(error for _, error in parts)))
-
-
-# -- all together -------------------------------------------------------------------------------
-
-
-def _report(setting: _Setting, found: _Draws, first: _Walk, second: _Walk) -> Report:
-    means, options = found.means(), setting.options
-    n = found.norms(means, max(first.weight_norm, second.weight_norm))
-    c, s = Constants.of(n), found.distances(means)
-    noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
-    plus = bounds.delta_plus(n, s, options.gap, options.alpha)
-    plus_plus = bounds.delta_plus_plus(n, s, options.gap, options.alpha, options.beta)
-    deltas = {"Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus}
-    if not all(math.isfinite(value) for value in [*vars(c).values(), *deltas.values()]):
-        raise BeyondNumbersError(
-            f"the bounds of {n.depth} layers are beyond 1e308, expected numbers: take fewer layers "
-            "or a smaller graph"
-        )
-    bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
-    far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
-    split = Split.of(found.errors @ found.errors.T, 1.0)
-    measured = found.largest | {"L_F": setting.smoothness()}
-    both = 2.0 * (noise + of_mean)  # |E G~ - G|^2 <= 2 E|G~ - Gbar|^2 + 2 |Gbar - G|^2
-    of_plus = options.rate * options.rate * plus
-    of_plus_plus = second.longest_step * second.longest_step * plus_plus
-    lines = [
-        *(Line(name, what, getattr(c, name), measured[name]) for name, what in _WHAT.items()),
-        Line("Delta_n", "SGCN: variance", noise, *split.variance),
-        Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
-        Line("2 (Delta_n + Delta_b)", "SGCN: squared bias", both, *split.bias2),
-        Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", of_plus, first.error.value),
-        Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
-    ]
-    size = suggest_large_batch(setting.model, setting.graph, options.error, seed=setting.seed)
-    large_batch = {"error": options.error, "nodes": size}
-    large_batch["measured_error"] = _snapshot_error(setting, size)
-    theorems = bounds.theorems(c, options.steps, setting.exact.loss, *deltas.values())
-    return Report(n, c, s, deltas, lines, options.steps, theorems, large_batch)
 
 
 def _snapshot_error(setting: _Setting, size: int) -> float:

@@ -217,27 +217,11 @@ def _first_order(
 ) -> list[float]:
     """|D - exact D|^2 / |exact D|^2 of layers 1..L-1, for the loss of the batch at hand.
 
-    D has a row for each node; those that the sample left out are zero in the pass.
-    """
-    exact = _layer_gradients(engine, batch, truth)
-    errors = []
-    for level, d in enumerate(exact):
-        ids = step.nodes[level].long()
-        here = d.index_select(0, ids)
-        rest = d.index_fill_(0, ids, 0.0).square().sum()
-        size = float(here.square().sum() + rest)
-        away = float((flowing[level] - here).square().sum() + rest)
-        errors.append(away / size if size > 0 else math.nan)
-    return errors
-
-
-def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[Tensor]:
-    """Gradients of the batch's loss by H^1..H^(L-1) of all nodes, no neighbour left out.
-
-    Only the batch's own neighbourhoods are walked: the embeddings are known already.
+    Exact D is by H^l of all nodes, no neighbour left out; those that the sample left out are zero
+    in the pass. Only the batch's own neighbourhoods are walked: the embeddings are known already.
     """
     model = engine.model
-    found: list[Tensor] = []
+    errors: list[float] = []
     rows = batch.nodes
     nodes = torch.from_numpy(rows)
     last = truth[-1].index_select(0, nodes).requires_grad_()
@@ -245,14 +229,19 @@ def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[
     (d,) = torch.autograd.grad(loss, last)
     for level in range(model.depth - 1, 0, -1):
         block = exact_block(engine.graph, rows)
-        leaf = truth[level - 1].index_select(0, torch.from_numpy(block.src)).requires_grad_()
-        module = model.layers[level]
-        h = model.act(module(BlockOperator(block), leaf), level)
-        (d,) = torch.autograd.grad(h, leaf, d)
         rows = block.src
-        all_rows = torch.zeros(len(engine.graph), d.shape[1])
-        found.insert(0, all_rows.index_copy_(0, torch.from_numpy(rows).long(), d))
-    return found
+        leaf = truth[level - 1].index_select(0, torch.from_numpy(rows)).requires_grad_()
+        h = model.act(model.layers[level](BlockOperator(block), leaf), level)
+        (d,) = torch.autograd.grad(h, leaf, d)
+        exact = torch.zeros(len(engine.graph), d.shape[1])
+        exact.index_copy_(0, torch.from_numpy(rows).long(), d)
+        ids = step.nodes[level - 1].long()
+        here = exact.index_select(0, ids)
+        rest = exact.index_fill_(0, ids, 0.0).square().sum()
+        size = float(here.square().sum() + rest)
+        away = float((flowing[level - 1] - here).square().sum() + rest)
+        errors.insert(0, away / size if size > 0 else math.nan)
+    return errors
 
 
 def _far(found: Sequence[Tensor], exact: Sequence[Tensor], nodes: Sequence[Tensor]) -> list[float]:
