@@ -96,7 +96,7 @@ class Network:
             parameter.requires_grad_(False)
         self.task = replace(task, labels=task.labels.double()) if task.multi_label else task
         self.weights: list[Tensor] = [layer.get_parameter("weight") for layer in self.model.layers]
-        self.depth = self.model.depth
+        self.depth, self.act = self.model.depth, self.model.act
 
     @property
     def weight_norm(self) -> float:
@@ -120,9 +120,6 @@ class Network:
     def layer(self, level: int, matrix: Matrix, h: Input, w: Tensor | None = None) -> Tensor:
         """Z = M (H W): the sparse product has the columns of the output, not of the features."""
         return times(matrix, _product(h, self.weights[level] if w is None else w))
-
-    def act(self, z: Tensor, level: int) -> Tensor:
-        return self.model.act(z, level)
 
     def forward(self, matrices: Sequence[Matrix], x: Input) -> list[Tensor]:
         """Z^(1) .. Z^(L)."""

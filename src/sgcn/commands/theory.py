@@ -58,15 +58,15 @@ def run(args: argparse.Namespace) -> None:
     rows = theory.some_rows(graph, first.training.loop.batch_size, seed)
     results: list[dict[str, Any]] = []
     for config in configs:
+        sampler, depth = config.training.sampler, config.training.model.layers
         found = theory.propagation_error(
-            graph, config.training.sampler, rows,
-            draws=args.draws, seed=seed, depth=config.training.model.layers,
+            graph, sampler, rows, draws=args.draws, seed=seed, depth=depth
         )
         if not results:
             print(f"{'sampler':<10}{'E|M - Pbar|^2':>22}{'formula':>10}{'|Pbar - P|^2':>24}"
                   f"{'formula':>10}{'rows':>9}")  # fmt: skip
-        print(_row(config.training.sampler.name, found), flush=True)
-        results.append({"sampler": config.training.sampler.name, **found.as_dict(), "bounds": None})
+        print(_row(sampler.name, found), flush=True)
+        results.append({"sampler": sampler.name, **found.as_dict(), "bounds": None})
     if model is not None:
         for config, asked, result in zip(configs, options, results, strict=True):
             try:
