@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn import store
-from sgcn.block import Batch, Block, Int32
+from sgcn.block import Batch, Int32
 from sgcn.graph import Graph
-from sgcn.kernels import batches as kernels
+from sgcn.kernels.batches import part_batch
 from sgcn.kernels.random import permutation
 from sgcn.options import flag, integer, option
 from sgcn.rng import Key
@@ -20,6 +20,7 @@ from sgcn.samplers.base import (
     Sampler,
     row_targets,
     scratch,
+    subgraph_batch,
     weighting_option,
 )
 
@@ -75,7 +76,7 @@ class Cluster(Sampler):
         taken = min(self.parts_per_batch, parts)
         turn = permutation(parts, key.shuffle_stream())
         chosen = turn[(key.step * taken + np.arange(taken)) % parts]
-        indptr, indices, weights, nodes, own_index, loss_weights = kernels.part_batch(
+        *block, loss_weights = part_batch(
             graph.propagation,
             np.concatenate([partition.nodes(part) for part in chosen]),
             partition.part,
@@ -85,8 +86,7 @@ class Cluster(Sampler):
             seeds.mask,
             parts / (taken * max(seeds.size, 1)),
         )
-        block = Block(indptr, indices, weights, nodes, nodes, own_index)
-        return Batch((block,) * depth, loss_weights)
+        return subgraph_batch(block, loss_weights, depth)
 
 
 def partition_of(graph: Graph, parts: int) -> Partition:
