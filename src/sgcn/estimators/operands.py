@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from sgcn.block import Batch, Int32
-from sgcn.compute.exact import ExactPass, LayerRows, chunk_for, sum_features
+from sgcn.compute.exact import ExactPass, LayerRows, chunk_for, embed
 from sgcn.compute.gradients import Weights
-from sgcn.compute.inputs import LazyRows, RowStore
+from sgcn.compute.inputs import Input, LazyRows, RowStore
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.errors import SgcnError
 from sgcn.estimators.passes import Step
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.machine import physical_memory
-from sgcn.nn import Model
+from sgcn.nn import Layer, Model
 from sgcn.rng import Key, Stream
 from sgcn.rows import DenseRows, allocate, store_of
 from sgcn.samplers.base import Sampler, exact_block
@@ -39,8 +40,27 @@ def can_preaggregate(model: Model, graph: Graph, sampler: Sampler) -> bool:
     explicit_sizes = isinstance(sizes, tuple) and len(sizes) == model.depth
     if graph.x is None or model.depth < 2 or model.dropout > 0 or explicit_sizes:
         return False
-    fits = 4 * 4 * len(graph) * graph.x.shape[1] <= physical_memory()
-    return model.layer(0).sums_inputs and fits
+    return model.layer(0).sums_inputs and _sums_fit(graph)
+
+
+def _sums_fit(graph: Graph) -> bool:
+    """Whether memory has room for a second X."""
+    assert graph.x is not None
+    return bool(4 * 4 * len(graph) * graph.x.shape[1] <= physical_memory())
+
+
+class _Sum(Layer):
+    """Z = P H."""
+
+    lazy_rows = True
+
+    def forward(self, block: Operator, h: Input) -> Tensor:
+        return block.aggregate(h)
+
+
+def sum_features(graph: Graph, features: RowStore, **options: Any) -> RowStore:
+    """P X: what a model whose only layer sums makes of X; ``options`` are those of `embed`."""
+    return DenseRows(embed(Model([_Sum()], activation="identity"), graph, features, **options))
 
 
 class Operands:
@@ -70,10 +90,10 @@ class Operands:
             raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
         self.needed_rows, self._folder = needed_rows, folder
         self.chunk = chunk_for(graph, dict(model.named_parameters())) if chunk is None else chunk
-        self.sums: RowStore | None = None  # P X
-        if preaggregate:
-            sums = sum_features(graph, self.features, chunk=self.chunk, allocate=self._table)
-            self.sums = DenseRows(sums)
+        self.sums = self._sum_features() if preaggregate else None  # P X
+
+    def _sum_features(self) -> RowStore:
+        return sum_features(self.graph, self.features, chunk=self.chunk, allocate=self._table)
 
     # -- the whole graph ------------------------------------------------------------------------
 
@@ -83,10 +103,16 @@ class Operands:
 
     @cached_property
     def _first(self) -> LayerRows:
-        # For all nodes P (X W) of a sparse X is cheaper than the dense (P X) W, if a layer can.
-        sparse = self.features.table is None and self.model.layer(0).lazy_rows
-        known = self.sums is not None and not sparse
-        return LayerRows(self.graph, sums=self.sums) if known else self._all_rows
+        layer, table = self.model.layer(0), self.features.table
+        if layer.lazy_rows and table is None:
+            return self._all_rows  # P (X W) of a sparse X is cheaper than the dense (P X) W
+        sums_first = layer.lazy_rows and layer.sums_inputs
+        at_once = self.chunk is None or self.chunk >= len(self.graph)
+        fits = at_once and self.features.dtype == torch.float32 and _sums_fit(self.graph)
+        if self.sums is None and sums_first and fits:
+            # X never changes: the first pass leaves P X to the next ones.
+            return LayerRows(self.graph, sums=self._sum_features())
+        return LayerRows(self.graph, sums=self.sums)
 
     @cached_property
     def _last(self) -> LayerRows:
@@ -142,13 +168,12 @@ class Operands:
         """The last layer for ``nodes``, and every layer below for the rows that are read."""
         layers: list[LayerRows] = []
         rows = nodes
-        for level in reversed(range(self.model.depth)):
-            if level == 0 and self.sums is not None:
-                layers.insert(0, LayerRows(self.graph, rows, sums=self.sums))
-            else:
-                block = exact_block(self.graph, rows)
-                layers.insert(0, LayerRows(self.graph, rows, block))
-                rows = block.src
+        for _ in range(self.sampled_depth):
+            block = exact_block(self.graph, rows)
+            layers.insert(0, LayerRows(self.graph, rows, block))
+            rows = block.src
+        if self.sums is not None:
+            layers.insert(0, LayerRows(self.graph, rows, sums=self.sums))
         return self._run(weights, layers)
 
     def loss_on(self, nodes: Int32) -> _MeanLoss:

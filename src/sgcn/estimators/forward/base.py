@@ -94,4 +94,3 @@ def _squares(rows: Tensor) -> Tensor:
     """The squared length of every row."""
     lengths: Tensor = torch.linalg.vector_norm(rows, dim=1)
     return lengths.square()
-
