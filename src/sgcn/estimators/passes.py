@@ -70,15 +70,14 @@ class Pass:
 LayerRule = Callable[[Weights, int, Input], Tensor]
 
 
-def forward(step: Step, weights: Weights, rule: LayerRule | None = None) -> Pass:
-    """Run the model at ``weights``, each layer by ``rule``; by default Z = f(M, H; W)."""
+def forward(step: Step, weights: Weights, rule: LayerRule) -> Pass:
+    """Run the model at ``weights``, each layer by ``rule``."""
     h: Input = step.x
     inputs, zs, hs = [], [], []
     for level in range(step.model.depth):
         inputs.append(h)
-        z = rule(weights, level, h) if rule else step.sampled(level, weights, h)
-        zs.append(z)
-        hs.append(step.model.act(z, level))
+        zs.append(rule(weights, level, h))
+        hs.append(step.model.act(zs[-1], level))
         h = hs[-1].detach().requires_grad_()
     assert isinstance(h, Tensor)
     logits = step.model.run_head(weights, h)
