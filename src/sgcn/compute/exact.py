@@ -123,9 +123,14 @@ class LayerRows:
     def _index_of(self) -> Tensor:
         """Which row of the layer below a node has."""
         assert self.block is not None
-        index = torch.empty(len(self.graph), dtype=torch.int32)
-        index[self.block.src] = torch.arange(len(self.block.src), dtype=torch.int32)
-        return index
+        return positions(self.block.src, len(self.graph))
+
+
+def positions(ids: Int32, nodes: int) -> Tensor:
+    """Where each of the nodes stands among ``ids``, or -1."""
+    index = torch.full((nodes,), -1, dtype=torch.int32)
+    index[ids] = torch.arange(len(ids), dtype=torch.int32)
+    return index
 
 
 @dataclass(eq=False)

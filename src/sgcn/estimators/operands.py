@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Batch, Int32
-from sgcn.compute.exact import ExactPass, LayerRows, chunk_for, embed
+from sgcn.compute.exact import ExactPass, LayerRows, Loss, chunk_for, embed, positions
 from sgcn.compute.gradients import Weights
 from sgcn.compute.inputs import Input, LazyRows, RowStore
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
@@ -98,34 +98,32 @@ class Operands:
     # -- the whole graph ------------------------------------------------------------------------
 
     @cached_property
-    def _all_rows(self) -> LayerRows:
-        return LayerRows(self.graph)
+    def _layers(self) -> list[LayerRows]:
+        """All rows of every layer."""
+        first = LayerRows(self.graph, sums=self._sums_of_all())
+        return [first] + [LayerRows(self.graph)] * (self.model.depth - 1)
 
-    @cached_property
-    def _first(self) -> LayerRows:
-        layer, table = self.model.layer(0), self.features.table
-        if layer.lazy_rows and table is None:
-            return self._all_rows  # P (X W) of a sparse X is cheaper than the dense (P X) W
-        sums_first = layer.lazy_rows and layer.sums_inputs
+    def _sums_of_all(self) -> RowStore | None:
+        """P X, where a pass over all nodes is to read it."""
+        layer, x = self.model.layer(0), self.features
+        if layer.lazy_rows and x.table is None:
+            return None  # P (X W) of a sparse X is cheaper than the dense (P X) W
+        if self.sums is not None or not (layer.lazy_rows and layer.sums_inputs):
+            return self.sums
+        # X never changes: the first pass leaves P X to the next ones, where memory allows.
         at_once = self.chunk is None or self.chunk >= len(self.graph)
-        fits = at_once and self.features.dtype == torch.float32 and _sums_fit(self.graph)
-        if self.sums is None and sums_first and fits:
-            # X never changes: the first pass leaves P X to the next ones.
-            return LayerRows(self.graph, sums=self._sum_features())
-        return LayerRows(self.graph, sums=self.sums)
+        fits = at_once and x.dtype == torch.float32 and _sums_fit(self.graph)
+        return self._sum_features() if fits else None
 
     @cached_property
-    def _last(self) -> LayerRows:
+    def _needed_layers(self) -> list[LayerRows]:
         if self.needed_rows is None:
-            return self._all_rows
-        return LayerRows(self.graph, self.needed_rows)
+            return self._layers
+        return [*self._layers[:-1], LayerRows(self.graph, self.needed_rows)]
 
     def exact_pass(self, weights: Weights, *, needed_only: bool = True) -> ExactPass:
         """The whole graph at ``weights``; the last layer only for the rows that are needed."""
-        layers = [self._first] + [self._all_rows] * (self.model.depth - 1)
-        if needed_only and self.needed_rows is not None:
-            layers[-1] = self._last
-        return self._run(weights, layers)
+        return self._run(weights, self._needed_layers if needed_only else self._layers)
 
     def _run(self, weights: Weights, layers: list[LayerRows]) -> ExactPass:
         found = ExactPass(
@@ -134,21 +132,33 @@ class Operands:
         return found.forward()
 
     def _table(self, rows: int, columns: int) -> Tensor:
-        return allocate(rows, columns, folder=self._folder).data
+        return allocate(rows, columns, folder=self._folder).table
 
-    def loss(self, *, needed_only: bool = True) -> _MeanLoss:
+    def loss(self, *, needed_only: bool = True) -> Loss:
         """The mean loss over the training nodes, as `ExactPass.backward` takes it."""
-        rows = self.row_of(self.train) if needed_only else torch.from_numpy(self.train).long()
-        return _MeanLoss(self.task, torch.from_numpy(self.train).long(), rows)
+        rows = self.row_of(self.train) if needed_only else torch.from_numpy(self.train)
+        return self._mean_loss(self.train, rows)
+
+    def _mean_loss(self, nodes: Int32, rows: Tensor) -> Loss:
+        """The mean over ``nodes``, which are the rows ``rows`` of the last layer."""
+        ids, share = torch.from_numpy(nodes).long(), 1.0 / len(nodes)
+
+        def loss(logits: Tensor, lo: int, hi: int) -> Tensor | None:
+            here = (rows >= lo) & (rows < hi)
+            some = ids[here]
+            if len(some) == 0:
+                return None
+            weights = torch.full((len(some),), share)
+            return self.task.loss(logits.index_select(0, rows[here] - lo), some, weights)
+
+        return loss
 
     @cached_property
     def index_of(self) -> Tensor | None:
         """Which row of an exact pass's last layer a node has; None: its own number."""
         if self.needed_rows is None:
             return None
-        index = torch.full((len(self.graph),), -1, dtype=torch.int32)
-        index[self.needed_rows] = torch.arange(len(self.needed_rows), dtype=torch.int32)
-        return index
+        return positions(self.needed_rows, len(self.graph))
 
     def row_of(self, nodes: Int32) -> Tensor:
         """The rows of ``nodes`` in an exact pass's last layer."""
@@ -176,15 +186,14 @@ class Operands:
             layers.insert(0, LayerRows(self.graph, rows, sums=self.sums))
         return self._run(weights, layers)
 
-    def loss_on(self, nodes: Int32) -> _MeanLoss:
+    def loss_on(self, nodes: Int32) -> Loss:
         """The mean loss over ``nodes``, for a pass on them."""
-        return _MeanLoss(self.task, torch.from_numpy(nodes).long(), torch.arange(len(nodes)))
+        return self._mean_loss(nodes, torch.arange(len(nodes)))
 
     def step(self, batch: Batch, key: Key) -> Step:
         """A step on ``batch``."""
-        made: dict[int, BlockOperator] = {}  # subgraph samplers repeat one block
-        for block in (*batch.blocks, *batch.exact):
-            made.setdefault(id(block), BlockOperator(block))
+        distinct = {id(block): block for block in (*batch.blocks, *batch.exact)}
+        made = {name: BlockOperator(block) for name, block in distinct.items()}
         operators: list[Operator] = [made[id(block)] for block in batch.blocks]
         nodes = [torch.from_numpy(block.dst) for block in batch.blocks]
         exact: list[tuple[Operator, Tensor]] = [
@@ -197,34 +206,9 @@ class Operands:
             nodes.insert(0, inputs)
             exact = [(first, inputs), *exact] if exact else []
         return Step(
-            self.model,
-            self.task,
-            operators,
-            nodes,
-            LazyRows(self.features, inputs),
-            torch.from_numpy(batch.loss_weights),
-            torch.from_numpy(batch.nodes),
-            exact=exact,
-            dropout=self.model.dropout,
-            key=key,
-        )
-
-
-class _MeanLoss:
-    """The mean over ``nodes``, which are the rows ``rows`` of the last layer."""
-
-    def __init__(self, task: Task, nodes: Tensor, rows: Tensor) -> None:
-        self.task, self.nodes, self.rows = task, nodes, rows
-        self.weights = torch.full((len(nodes),), 1.0 / len(nodes))
-
-    def __call__(self, logits: Tensor, lo: int, hi: int) -> Tensor | None:
-        nodes, rows, weights = self.nodes, self.rows, self.weights
-        if hi - lo < int(rows.max()) + 1 or lo > 0:
-            here = (rows >= lo) & (rows < hi)
-            nodes, rows, weights = nodes[here], rows[here] - lo, weights[here]
-            if len(nodes) == 0:
-                return None
-        return self.task.loss(logits.index_select(0, rows), nodes, weights)
+            self.model, self.task, operators, nodes, LazyRows(self.features, inputs),
+            torch.from_numpy(batch.loss_weights), torch.from_numpy(batch.nodes), exact, key,
+        )  # fmt: skip
 
 
 def needed_rows(graph: Graph, train: Int32, scored: Int32 | None) -> Int32 | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -135,45 +134,22 @@ class Recall:
         return rows if self.rule.keeps_activations else self.step.model.act(rows, level)
 
 
-@dataclass(eq=False)
 class LayerAt:
     """Layer ``level`` of one pass: what the equation of a forward rule may use."""
 
-    recall: Recall
-    weights: Weights
-    level: int
-    h: Input
-    moved: float | None = None  # |Z - Z_old|, where a shortcut has found it
+    def __init__(self, recall: Recall, weights: Weights, level: int, h: Input) -> None:
+        self.recall, self.weights, self.level, self.h = recall, weights, level, h
+        self.old_weights = recall.old_weights  # W_old, at which the histories are meant to be
+        self.at_old_weights = weights is recall.old_weights
+        self.step = step = recall.step
+        self.layer: Layer = step.model.layer(level)
+        self.operator: Operator = step.operators[level]  # M
+        self.precomputed = self.operator.precomputed  # by P X, so that the layer is exact
+        #: Whether it matters how far Z has gone from Z_old, and how far, where a shortcut found it.
+        self.counts_change = recall.rule.counts_changes and not self.at_old_weights
+        self.moved: float | None = None
 
     # -- the sample -----------------------------------------------------------------------------
-
-    @property
-    def step(self) -> Step:
-        return self.recall.step
-
-    @property
-    def at_old_weights(self) -> bool:
-        """Whether this is a pass at the weights that the histories are meant to be at."""
-        return self.weights is self.recall.old_weights
-
-    @property
-    def counts_change(self) -> bool:
-        """Whether it matters how far Z has gone from Z_old."""
-        return self.recall.rule.counts_changes and not self.at_old_weights
-
-    @property
-    def layer(self) -> Layer:
-        return self.step.model.layer(self.level)
-
-    @property
-    def operator(self) -> Operator:
-        """M."""
-        return self.step.operators[self.level]
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether the layer's sums were computed beforehand (P X), so that it is exact."""
-        return self.operator.precomputed
 
     def f(self, h: Input, weights: Weights, operator: Operator | None = None) -> Tensor:
         """f_l(M, h; weights) under the step's dropout mask; without one on another operator."""
@@ -192,15 +168,6 @@ class LayerAt:
         return out
 
     # -- the past -------------------------------------------------------------------------------
-
-    @property
-    def history(self) -> History:
-        return self.recall.histories[self.level]
-
-    @property
-    def old_weights(self) -> Weights:
-        """W_old, at which the histories are meant to be."""
-        return self.recall.old_weights
 
     @property
     def sampled_old(self) -> Tensor:

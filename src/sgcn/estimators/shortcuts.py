@@ -68,10 +68,10 @@ def _first_layer_is_known(at: LayerAt) -> bool:
     is exact, the row must be what the old weights make of P X: of a history that rests at the
     snapshot, without dropout, not rounded.
     """
-    layer, history = at.layer, at.history
+    layer, history = at.layer, at.recall.histories[at.level]
     if at.level > 0 or not layer.linear or is_parametrized(layer) or history.valid is not None:
         return False
-    rests = not at.recall.rule.updates_each_step and at.step.dropout == 0.0
+    rests = not at.recall.rule.updates_each_step and at.step.model.dropout == 0.0
     return not at.precomputed or (rests and history.dtype == torch.float32)
 
 
@@ -93,7 +93,7 @@ def sum_before_product(at: LayerAt) -> Tensor | None:
     Not under dropout: one mask for two sums would be another formula.
     """
     layer = at.layer
-    if at.level == 0 or not (layer.linear and layer.sums_inputs) or at.step.dropout > 0:
+    if at.level == 0 or not (layer.linear and layer.sums_inputs) or at.step.model.dropout > 0:
         return None
 
     def base() -> Shifted:
