@@ -172,12 +172,7 @@ class ExactPass:
             rows: Tensor | None = None
             for part in layer.parts(self.chunk):
                 if part.at_once:
-                    segment = self._run(level, part)
-                    if torch.is_grad_enabled() and not segment.z.requires_grad:
-                        # Of a layer without weights: it may be someone's table.
-                        z = segment.z.clone()
-                        segment = _Segment(segment.leaf, z, self.network.act(z, level))
-                    self._at_once[level] = segment
+                    self._at_once[level] = segment = self._run(level, part)
                     rows = segment.z.detach()
                 else:
                     with torch.no_grad():
@@ -197,6 +192,8 @@ class ExactPass:
             leaf = self.hidden(level - 1, part.sources).detach()
             leaf = leaf.requires_grad_() if torch.is_grad_enabled() else leaf
         z = self.network.run_layer(level, self.weights, part.operator, leaf)
+        if torch.is_grad_enabled() and not z.requires_grad:
+            z = z.clone()  # of a layer without weights: it may be someone's table
         return _Segment(leaf, z, self.network.act(z, level))
 
     def hidden(self, level: int, ids: Tensor | None = None) -> Tensor:
@@ -296,13 +293,15 @@ def chunk_for(graph: Graph, weights: Weights) -> int | None:
 
 
 @torch.no_grad()
-def _forward(
+def whole_pass(
     network: Network,
     graph: Graph,
     features: RowStore,
-    chunk: int | None,
+    *,
+    chunk: int | None = None,
     allocate: Allocate = torch.zeros,
 ) -> ExactPass:
+    """A pass over all nodes that has only its last layer left, and no gradient."""
     weights = dict(network.named_parameters())
     chunk = chunk_for(graph, weights) if chunk is None else chunk
     layers = [LayerRows(graph)] * network.depth
@@ -314,17 +313,9 @@ def predict(
     network: Network, graph: Graph, features: RowStore, *, chunk: int | None = None
 ) -> Tensor:
     """Logits of every node."""
-    return _forward(network, graph, features, chunk).logits()
+    return whole_pass(network, graph, features, chunk=chunk).logits()
 
 
-@torch.no_grad()
-def embed(
-    network: Network,
-    graph: Graph,
-    features: RowStore,
-    *,
-    chunk: int | None = None,
-    allocate: Allocate = torch.zeros,
-) -> Tensor:
+def embed(network: Network, graph: Graph, features: RowStore) -> Tensor:
     """H^L of every node."""
-    return _forward(network, graph, features, chunk, allocate).hidden(network.depth - 1)
+    return whole_pass(network, graph, features).hidden(network.depth - 1)

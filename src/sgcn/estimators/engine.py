@@ -22,7 +22,8 @@ from torch import Tensor
 from sgcn.block import Batch, Int32
 from sgcn.compute.exact import ExactPass, LayerRows
 from sgcn.compute.gradients import Gradient, Weights
-from sgcn.errors import SgcnError, TrainingDiverged
+from sgcn.compute.operators import destinations_missing
+from sgcn.errors import TrainingDiverged
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.gradient import Formed, Past
 from sgcn.estimators.gradient.base import square
@@ -293,9 +294,8 @@ class Engine:
         rule = self.estimator.forward
         reads_all = self.sampler.draws_nodes and rule.needs_snapshot and rule.keeps_last_layer
         exact = self.estimator.takes_snapshots and self.estimator.snapshot_nodes is None
-        if not exact or self.model.depth < 2 or reads_all:
-            return None
-        if not self.shortcuts.takes("needed_rows_only"):
+        some = exact and self.model.depth > 1 and not reads_all
+        if not some or not self.shortcuts.takes("needed_rows_only"):
             return None
         return needed_rows(self.graph, self.train, self.scored)
 
@@ -310,14 +310,9 @@ class Engine:
 
 def _check_own_rows(model: Model, sampler: Sampler, first: int) -> None:
     """Refuse a sampler that leaves destinations out, for layers that read them."""
-    if sampler.keeps_destinations:
-        return
-    for level in range(first, model.depth):
-        if model.layer(level).reads_own:
-            raise SgcnError(
-                "this layer reads the node itself, but a destination is not among the sources: "
-                "set the sampler's keep_destinations to true"
-            )
+    reads_own = any(model.layer(level).reads_own for level in range(first, model.depth))
+    if reads_own and not sampler.keeps_destinations:
+        raise destinations_missing()
 
 
 def _growth(histories: list[History], norms: list[float]) -> float:

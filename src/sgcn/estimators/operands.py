@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Batch, Int32
-from sgcn.compute.exact import ExactPass, LayerRows, Loss, chunk_for, embed, positions
+from sgcn.compute.exact import ExactPass, LayerRows, Loss, chunk_for, positions, whole_pass
 from sgcn.compute.gradients import Weights
 from sgcn.compute.inputs import Input, LazyRows, RowStore
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
@@ -59,8 +59,8 @@ class _Sum(Layer):
 
 
 def sum_features(graph: Graph, features: RowStore, **options: Any) -> RowStore:
-    """P X: what a model whose only layer sums makes of X; ``options`` are those of `embed`."""
-    return DenseRows(embed(Model([_Sum()], activation="identity"), graph, features, **options))
+    """P X: Z of a model whose only layer sums its inputs; ``options`` are those of `whole_pass`."""
+    return DenseRows(whole_pass(Model([_Sum()]), graph, features, **options).z[0])
 
 
 class Operands:

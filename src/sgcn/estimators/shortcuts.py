@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.parametrize import is_parametrized
 
-from sgcn.compute.buffers import added, difference, shifted
+from sgcn.compute.buffers import difference, shifted
 from sgcn.compute.operators import Shifted
 from sgcn.estimators.recall import LayerAt
 
@@ -58,7 +58,7 @@ def weight_change(at: LayerAt) -> Tensor | None:
     moved = at.f(at.h, change)
     if at.counts_change:
         at.moved = float(moved.detach().norm())
-    return added(moved, at.z_old)
+    return shifted(moved, None, at.z_old)
 
 
 def _first_layer_is_known(at: LayerAt) -> bool:

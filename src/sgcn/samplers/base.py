@@ -266,7 +266,9 @@ def row_targets(graph: Graph, weighting: str) -> Float32:
     """The sums that ``weighting`` scales every row of P to; none for unbiased weights."""
     if weighting == "hajek":
         return graph.memo("row_sums", lambda: kernels.row_sums(graph.propagation))
-    return graph.memo(weighting, lambda: np.ones(len(graph) * (weighting == "row"), np.float32))
+    if weighting == "row":
+        return graph.memo("ones", lambda: np.ones(len(graph), np.float32))
+    return np.empty(0, np.float32)
 
 
 def weigh(graph: Graph, rows: Int32, indptr: Any, weights: Float32, weighting: str) -> None:
