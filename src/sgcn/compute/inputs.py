@@ -53,9 +53,8 @@ class LazyRows:
 
     @property
     def ids(self) -> Tensor:
-        return (
-            torch.arange(self.store.shape[0], dtype=torch.int32) if self._ids is None else self._ids
-        )
+        count = self.store.shape[0]
+        return torch.arange(count, dtype=torch.int32) if self._ids is None else self._ids
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from sgcn.block import Block, Float32, Int32, Int64
 from sgcn.compute.buffers import applied, empty, numbers
-from sgcn.compute.inputs import Input, LazyRows, as_tensor
+from sgcn.compute.inputs import Input, LazyRows
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import Propagation
@@ -19,6 +20,7 @@ from sgcn.kernels import spmm as kernels
 
 #: Row pointers, indices of columns and values.
 Csr = tuple[Int64, Int32, Float32]
+Numbers = npt.NDArray[Any]  # float32, or the bits of 16-bit numbers
 
 
 class Operator(ABC):
@@ -84,13 +86,45 @@ class _Aggregate(torch.autograd.Function):
         return ctx.operator.times_transposed(g.contiguous()), None
 
 
-class BlockOperator(Operator):
+class _Held(Operator):
+    """A matrix that is held by its rows, and by its columns once a gradient asks for it."""
+
+    _by_row: Any
+    _by_column: Any
+
+    @abstractmethod
+    def _entries(self, held: Any) -> Csr:
+        """What is held, with all values written out."""
+
+    @abstractmethod
+    def _multiply(self, held: Any, h: Numbers, ids: Any, out: Float32) -> None:
+        """The product with rows ``ids`` of h, or all for None."""
+
+    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
+        return _tensors(self._entries(self._by_row))
+
+    def times(self, h: Input) -> Tensor:
+        table, ids = h.in_place() if isinstance(h, LazyRows) else (h, None)
+        return self._product(self._by_row, table, ids, self.shape)
+
+    def times_transposed(self, g: Tensor) -> Tensor:
+        return self._product(self._by_column, g, None, self.shape[::-1])
+
+    def _product(self, held: Any, h: Tensor, ids: Tensor | None, shape: tuple[int, int]) -> Tensor:
+        if h.device.type != "cpu":  # by torch; this path was never run on a GPU
+            indptr, indices, values = (part.to(h.device) for part in _tensors(self._entries(held)))
+            return torch.sparse_csr_tensor(indptr, indices.long(), values, shape) @ h.float()
+        out = empty(shape[0], h.shape[1])
+        self._multiply(held, numbers(h), None if ids is None else ids.numpy(), out.numpy())
+        return out
+
+
+class BlockOperator(_Held):
     """A sampled block."""
 
     def __init__(self, block: Block) -> None:
-        self.block = block
-        self.shape = block.shape
-        self.edges = block.edges
+        self.block, self.shape, self.edges = block, block.shape, block.edges
+        self._by_row: Csr = (block.indptr, block.indices, block.weights)
 
     @cached_property  # a property where the base declares a variable: read-only is enough
     def own_index(self) -> Tensor | None:  # type: ignore[override]
@@ -101,32 +135,16 @@ class BlockOperator(Operator):
             raise destinations_missing()
         return torch.from_numpy(block.dst_in_src)
 
-    @property
-    def _by_row(self) -> Csr:
-        return self.block.indptr, self.block.indices, self.block.weights
-
     @cached_property
     def _by_column(self) -> Csr:
         turned: Csr = kernels.transpose(*self._by_row, self.shape[1])
         return turned
 
-    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        return _tensors(self._by_row)
+    def _entries(self, held: Csr) -> Csr:
+        return held
 
-    def times(self, h: Input) -> Tensor:
-        table, ids = h.in_place() if isinstance(h, LazyRows) else (h, None)
-        return self._product(self._by_row, table, self.shape, None if ids is None else ids.numpy())
-
-    def times_transposed(self, g: Tensor) -> Tensor:
-        return self._product(self._by_column, g, self.shape[::-1])
-
-    @staticmethod
-    def _product(parts: Csr, h: Tensor, shape: tuple[int, int], ids: Any = None) -> Tensor:
-        if h.device.type != "cpu":
-            return _device_product(_tensors(parts), shape, h)
-        out = empty(shape[0], h.shape[1])
-        kernels.spmm(*parts, numbers(h), ids, out.numpy())
-        return out
+    def _multiply(self, held: Csr, h: Numbers, ids: Any, out: Float32) -> None:
+        kernels.spmm(*held, h, ids, out)
 
 
 def destinations_missing() -> SgcnError:
@@ -162,13 +180,13 @@ class Shifted(Operator):
         return self.inner.times_transposed(g)
 
 
-class _Rows(Operator):
+class _Rows(_Held):
     """Rows of P through the two scaling vectors: no value per edge."""
 
     keeps_constants = False
 
     def __init__(self, by_row: Propagation, nodes: int) -> None:
-        self._by_row = by_row
+        self._by_row: Propagation = by_row
         self.shape = (len(by_row.indptr) - 1, nodes)
 
     def _turned(self) -> Csr:
@@ -181,23 +199,12 @@ class _Rows(Operator):
         p = self._by_row
         return Propagation(*self._turned(), p.col, p.row, p.loops)
 
-    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        return _tensors(kernels.edge_weights(self._by_row))
+    def _entries(self, held: Propagation) -> Csr:
+        written: Csr = kernels.edge_weights(held)
+        return written
 
-    def times(self, h: Input) -> Tensor:
-        table, ids = h.in_place() if isinstance(h, LazyRows) else (h, None)
-        return self._product(self._by_row, table if ids is None else as_tensor(h), self.shape)
-
-    def times_transposed(self, g: Tensor) -> Tensor:
-        return self._product(self._by_column, g, self.shape[::-1])
-
-    @staticmethod
-    def _product(p: Propagation, h: Tensor, shape: tuple[int, int]) -> Tensor:
-        if h.device.type != "cpu":
-            return _device_product(_tensors(kernels.edge_weights(p)), shape, h)
-        out = empty(shape[0], h.shape[1])
-        kernels.propagate(p, numbers(h), out.numpy())
-        return out
+    def _multiply(self, held: Propagation, h: Numbers, ids: Any, out: Float32) -> None:
+        kernels.propagate(held, h if ids is None else h[ids], out)
 
 
 class GraphOperator(_Rows):
@@ -274,11 +281,3 @@ class Preaggregated(Operator):
 def _tensors(parts: Csr) -> tuple[Tensor, Tensor, Tensor]:
     indptr, indices, values = parts
     return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)
-
-
-def _device_product(
-    csr: tuple[Tensor, Tensor, Tensor], shape: tuple[int, int], h: Tensor
-) -> Tensor:
-    """M h by torch, for tensors that are not on the CPU (this path was never run on a GPU)."""
-    indptr, indices, values = (part.to(h.device) for part in csr)
-    return torch.sparse_csr_tensor(indptr, indices.long(), values, shape) @ h.float()

@@ -157,10 +157,9 @@ class Engine:
             rows = found.hidden(level).detach() if activations else found.z[level]
             norm = found.square(level, self._counted_rows(level))
             self._assign(history, found.layers[level], rows, norm)
-        for history, layer, d in zip(
-            self.past.histories, found.layers, layer_gradients, strict=False
-        ):
-            self._assign(history, layer, d, float(d.norm()) ** 2)
+        for level, history in enumerate(self.past.histories):
+            d = layer_gradients[level]
+            self._assign(history, found.layers[level], d, float(d.norm()) ** 2)
         self.estimator.gradient.assign(self.past, gradient)
         scored = None
         if self.scored is not None and self.pool is None:
@@ -236,8 +235,7 @@ class Engine:
         anchor = self.past.anchor
         if not anchor:
             return 0.0
-        away = sum(float((gradient[k] - anchor[k]).square().sum()) for k in gradient)
-        size = square(anchor)
+        away, size = square({k: gradient[k] - anchor[k] for k in gradient}), square(anchor)
         return math.sqrt(away) / math.sqrt(size) if size > 0 else math.inf if away > 0 else 0.0
 
     def exact(self) -> ExactPass:

@@ -213,9 +213,5 @@ class Operands:
 
 def needed_rows(graph: Graph, train: Int32, scored: Int32 | None) -> Int32 | None:
     """Nodes that have a loss or are scored; None if they are nearly all."""
-    needed = np.zeros(len(graph), np.bool_)
-    needed[train] = True
-    if scored is not None:
-        needed[scored] = True
-    rows = np.flatnonzero(needed).astype(np.int32)
+    rows: Int32 = np.unique(train if scored is None else np.concatenate([train, scored]))
     return rows if len(rows) < _NEARLY_ALL * len(graph) else None

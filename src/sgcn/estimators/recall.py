@@ -63,7 +63,8 @@ class Recall:
         A layer whose sums were computed beforehand (P X) is exact: there is nothing to correct.
         """
         at = LayerAt(self, weights, level, h)
-        z = self._by_shortcut(at)
+        taken = (cut(at) for cut in self.rule.shortcuts if self.shortcuts.takes(cut.__name__))
+        z = next((found for found in taken if found is not None), None)
         if z is None and at.precomputed:
             z, at.moved = at.sampled, 0.0
         elif z is None:
@@ -74,14 +75,6 @@ class Recall:
             self.changes[level] = moved / size if size > 0 else 0.0
         covered = self.rule.covered(at)
         return z if covered is None else torch.where(covered, z, at.sampled)
-
-    def _by_shortcut(self, at: LayerAt) -> Tensor | None:
-        for shortcut in self.rule.shortcuts:
-            if self.shortcuts.takes(shortcut.__name__):
-                z = shortcut(at)
-                if z is not None:
-                    return z
-        return None
 
     def once(self, name: str, level: int, make: Callable[[], T]) -> T:
         """``make()``, once a step for each layer."""

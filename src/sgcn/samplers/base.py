@@ -85,12 +85,7 @@ class Estimates(Enum):
     P = "P"
     SCALED_P = "P with rows scaled to sum 1"  # as published code has it
     PART_OF_P = "P without the entries between parts"
-    OTHER = "another matrix than P"
-
-    @property
-    def close_to_p(self) -> bool:
-        """Whether a rule may correct M by exact sums with P."""
-        return self is not Estimates.OTHER
+    OTHER = "another matrix than P"  # no rule may correct M by exact sums with P
 
 
 @dataclass(frozen=True)

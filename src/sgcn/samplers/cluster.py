@@ -76,15 +76,12 @@ class Cluster(Sampler):
         taken = min(self.parts_per_batch, parts)
         turn = permutation(parts, key.shuffle_stream())
         chosen = turn[(key.step * taken + np.arange(taken)) % parts]
+        nodes = np.concatenate([partition.nodes(part) for part in chosen])
+        between = (parts - 1) / (taken - 1) if self.rescale_between and taken > 1 else 1.0
+        share = parts / (taken * max(seeds.size, 1))
+        p, target = graph.propagation, row_targets(graph, self.weighting)
         *block, loss_weights = part_batch(
-            graph.propagation,
-            np.concatenate([partition.nodes(part) for part in chosen]),
-            partition.part,
-            (parts - 1) / (taken - 1) if self.rescale_between and taken > 1 else 1.0,
-            scratch.of(graph),
-            row_targets(graph, self.weighting),
-            seeds.mask,
-            parts / (taken * max(seeds.size, 1)),
+            p, nodes, partition.part, between, scratch.of(graph), target, seeds.mask, share
         )
         return subgraph_batch(block, loss_weights, depth)
 

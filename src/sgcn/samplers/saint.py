@@ -65,15 +65,9 @@ class Saint(Sampler):
         return Batch((block,) * depth, share.astype(np.float32))
 
     def _nodes(self, graph: Graph, seeds: NodeSet, stream: np.uint64, depth: int) -> Batch:
+        p, law, target = graph.propagation, column_law(graph), row_targets(graph, self.weighting)
         *block, loss_weights = node_batch(
-            graph.propagation,
-            column_law(graph),
-            self.size,
-            stream,
-            scratch.of(graph),
-            row_targets(graph, self.weighting),
-            seeds.mask,
-            max(seeds.size, 1),
+            p, law, self.size, stream, scratch.of(graph), target, seeds.mask, max(seeds.size, 1)
         )
         return subgraph_batch(block, loss_weights, depth)
 
