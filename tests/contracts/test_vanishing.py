@@ -40,7 +40,7 @@ def check(
             assert bits(*outcome.gradient.values()) == known, f"step {step}"
             if early:  # its first layer is what the live weights make of it, masks and rounding too
                 continue
-            pending, run = outcome.pending.passes.step, outcome.pending.passes.live
+            pending, run = outcome.passes.step, outcome.passes.live
             kept = run.h[:-1] if forward == "vrgcn" else run.z
             for table, ids, rows in zip(tables, pending.nodes[: len(kept)], kept, strict=True):
                 wanted = table.read(ids)
@@ -89,7 +89,7 @@ def test_preaggregated(forward, kind, dropout):
 def test_masks_differ_between_steps_and_layers():
     engine = make_engine(GRAPH, "sgcn++", "exact", small_model(dropout=0.5))
     a, b = (
-        outcome.pending.passes.step.masks
+        outcome.passes.step.masks
         for outcome in drive(engine, 3, frozen, size=None)
         if not outcome.snapshot
     )
@@ -108,7 +108,7 @@ def test_embeddings_alone(sampler, forward):
         if outcome.snapshot:
             tables = deepcopy(engine.histories)
             continue
-        pending, run = outcome.pending.passes.step, outcome.pending.passes.live
+        pending, run = outcome.passes.step, outcome.passes.live
         for table, ids, z in zip(tables, pending.nodes, run.z, strict=True):
             assert bits(z) == bits(table.read(ids))
 
