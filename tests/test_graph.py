@@ -414,16 +414,3 @@ def test_ids_are_taken_or_refused(nodes, src, dst):
     else:
         with pytest.raises(SgcnError, match="holds node"):
             Graph.from_edges([src], [dst], nodes=nodes)
-
-
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_unit_rows(make):
-    rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]], np.float32)
-    graph = Graph.from_edges([0, 1], [1, 2], x=make(rows))
-    made = graph.with_unit_rows()
-    got = made.x.toarray() if sp.issparse(made.x) else made.x
-    np.testing.assert_allclose(got, [[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]], rtol=1e-6)
-    assert got.dtype == np.float32
-    kept = graph.x.toarray() if sp.issparse(graph.x) else graph.x
-    np.testing.assert_array_equal(kept, rows)
-    assert made.indices is graph.indices

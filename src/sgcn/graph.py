@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -279,26 +278,6 @@ class Graph:
         options = self.node_data | self.options | {"split": split, "scaling": (self.row, self.col)}
         return Graph(self.indptr, self.indices, self.values, **options)
 
-    def with_unit_rows(self) -> Graph:
-        """The same graph with feature rows of Euclidean length 1; rows of zeros stay zero.
-
-        Otherwise long bags of words change the weights, and all histories, more than short ones.
-        """
-        if self.x is None:
-            raise SgcnError("the graph has no features (x), expected one row for each node")
-        made = copy(self)
-        if is_sparse(self.x):
-            squares = sp.csr_array(
-                (self.x.data.astype(np.float64) ** 2, self.x.indices, self.x.indptr), self.x.shape
-            ).sum(1)
-            factor = np.repeat(_inverse_root(squares), np.diff(self.x.indptr))
-            parts = (self.x.data * factor.astype(np.float32), self.x.indices, self.x.indptr)
-            made.x = sp.csr_array(parts, shape=self.x.shape)
-        else:
-            squares = np.einsum("ij,ij->i", self.x, self.x, dtype=np.float64)
-            made.x = self.x * _inverse_root(squares).astype(self.x.dtype)[:, None]
-        return made
-
     def subgraph(self, nodes: Any) -> Graph:
         """The edges among ``nodes`` (distinct ids, or a mask), which are numbered in that order.
 
@@ -488,7 +467,3 @@ def _split_of(data: Any) -> Array | None:
                 )
             split[_numpy(mask).astype(bool)] = part
     return split
-
-
-def _inverse_root(squares: Any) -> Any:
-    return np.divide(1.0, np.sqrt(squares), out=np.zeros(len(squares)), where=squares > 0)

@@ -167,4 +167,4 @@ def test_training_sees_unit_rows_of_words_unless_told(name):
     raw = open_as_is(name).x
     lengths = np.sqrt(open_data(name).x.power(2).sum(1))
     np.testing.assert_allclose(lengths[np.diff(raw.indptr) > 0], 1.0, rtol=1e-5)
-    assert (open_data(name, unit_rows=False).x != raw).nnz == 0
+    assert (open_data(name, features="raw").x != raw).nnz == 0

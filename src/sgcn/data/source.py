@@ -10,9 +10,10 @@ import scipy.sparse as sp
 
 from sgcn.data.bundled import BUNDLED, bundled
 from sgcn.data.readers.files import unreadable
+from sgcn.data.scaling import Scaling
 from sgcn.data.synthetic import NAMED, PREFIX, parse_synthetic, synthetic
 from sgcn.errors import SgcnError
-from sgcn.graph import Graph, is_sparse
+from sgcn.graph import Graph
 from sgcn.options import nearest
 from sgcn.store import is_graph
 
@@ -27,16 +28,13 @@ def is_synthetic(name: str) -> bool:
     return name in NAMED or name.startswith(PREFIX)
 
 
-def open_data(name: str, *, unit_rows: bool | None = None, **options: Any) -> Graph:
-    """The graph called ``name``, ready for training; ``options`` are those of P.
+def open_data(name: str, *, features: str = "auto", **options: Any) -> Graph:
+    """The graph called ``name``, its features scaled for training; ``options`` are those of P.
 
-    An option that is None or not there leaves what a saved graph has, or else the default. Feature
-    rows are scaled to length 1 with ``unit_rows``, by default if they are sparse (bags of words).
+    An option that is None or not there leaves what a saved graph has, or else the default.
     """
     graph = _open(name, {key: value for key, value in options.items() if value is not None})
-    if unit_rows is None:
-        unit_rows = is_sparse(graph.x)
-    return graph.with_unit_rows() if unit_rows else graph
+    return Scaling.of(graph, features).apply(graph)
 
 
 def open_as_is(name: str, *, verify: bool = False) -> Graph:

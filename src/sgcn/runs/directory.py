@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.numpy import load_file as load_array
+from safetensors.numpy import save as save_array
 from safetensors.torch import load_file
 
 from sgcn.compute.inputs import LazyRows
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
+from sgcn.data.scaling import Scaling
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.estimators.engine import can_preaggregate
-from sgcn.files import can_be_made, nearest_folder, write_text
+from sgcn.files import can_be_made, nearest_folder, write_bytes, write_text
 from sgcn.graph import Graph
 from sgcn.machine import peak_memory
 from sgcn.nn import Model, make_model
@@ -26,7 +29,7 @@ from sgcn.rng import Key
 from sgcn.rows import store_of
 from sgcn.runs import curves
 from sgcn.runs.config import Config, make_config, read_toml
-from sgcn.runs.layout import CONFIG, METRICS, MODEL, STATE, SUMMARY, is_run
+from sgcn.runs.layout import CONFIG, METRICS, MODEL, SCALING, STATE, SUMMARY, is_run
 from sgcn.samplers import make_sampler
 from sgcn.task import Task, train_nodes
 from sgcn.training.checkpoints import write_tensors
@@ -42,8 +45,14 @@ MakeProbe = Callable[[LoopOptions, Model], Callback]
 
 def prepare(config: Config) -> tuple[Config, Graph, Model]:
     """The graph and the fresh model of ``config``, everything checked before any work starts."""
+    config, graph, model, _ = _prepare(config)
+    return config, graph, model
+
+
+def _prepare(config: Config, run: Path | None = None) -> tuple[Config, Graph, Model, Scaling]:
+    """The same, and how the features were scaled: as ``run`` has kept it, if it has."""
     training = config.training
-    graph = open_data(config.data, **training.graph.values())
+    graph = open_data(config.data, **training.graph.values() | {"features": "raw"})
     if is_file(config.data):  # a run may be resumed from another folder
         config = replace(config, data=str(Path(config.data).resolve()))
     if graph.x is None:
@@ -51,6 +60,9 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
     values = graph.x.data if hasattr(graph.x, "indptr") else graph.x
     if not np.isfinite(values).all():
         raise SgcnError(f"{config.data} has features that are NaN or infinite, expected numbers")
+    scaling = _scaling(graph, training.graph.features, run)
+    graph = scaling.apply(graph)
+    training = replace(training, graph=replace(training.graph, features=scaling.kind))
     task = Task.of(graph)
     if isinstance(training.model.layer, Auto):
         layer = "concat" if task.multi_label else "mean"
@@ -58,7 +70,19 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
     model = make_model(
         graph.x.shape[1], task.classes, **training.model.values(), seed=training.loop.seed
     )
-    return replace(config, training=training), graph, model
+    return replace(config, training=training), graph, model, scaling
+
+
+def _scaling(graph: Graph, kind: str, run: Path | None) -> Scaling:
+    """By the statistics that ``run`` has kept, or by those of ``graph``."""
+    if run is None or not (run / SCALING).is_file():
+        return Scaling.of(graph, kind)
+    try:
+        return Scaling.from_tensors(kind, load_array(run / SCALING))
+    except Exception as error:
+        raise SgcnError(
+            f"{run / SCALING} cannot be read, expected the scales of the run's features ({error})"
+        ) from None
 
 
 def rehearse(config: Config, graph: Graph, model: Model) -> None:
@@ -101,7 +125,7 @@ def train(
     """Train into the run directory ``out``; its summary. With ``force`` it may replace a run."""
     if not resume:
         check_output(out, force=force)
-    config, graph, model = prepare(config)
+    config, graph, model, scaling = _prepare(config, out if resume else None)
     training = config.training
     if training.loop.preaggregate is None:
         training = training.changed(preaggregate=can_preaggregate(model, graph, training.sampler))
@@ -120,6 +144,8 @@ def train(
         if not resume:
             shutil.rmtree(out, ignore_errors=True)
             out.mkdir(parents=True)
+            if kept := scaling.tensors():
+                write_bytes(out / SCALING, save_array(kept))
             write_text(out / CONFIG, config.to_toml())
         sinks: list[Sink] = [JsonLines(out / METRICS)]
         if not quiet:
@@ -189,7 +215,7 @@ def read_config(run: Path) -> Config:
 
 def open_run(run: Path) -> tuple[Config, Graph, Model]:
     """A finished run's configuration, graph and trained model."""
-    config, graph, model = prepare(read_config(run))
+    config, graph, model, _ = _prepare(read_config(run), run)
     if not (run / MODEL).is_file():
         raise SgcnError(
             f"{run} has no {MODEL} yet, expected a finished run: sgcn train --resume {run}"

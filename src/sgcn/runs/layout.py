@@ -8,6 +8,7 @@ from typing import Any
 
 CONFIG, METRICS, MODEL = "config.toml", "metrics.jsonl", "model.safetensors"
 SUMMARY, CURVES, STATE = "summary.json", "curves.png", "state"
+SCALING = "scaling.safetensors"  # of the features, where training nodes decided it
 
 
 def is_run(path: Path) -> bool:

@@ -77,9 +77,11 @@ class GraphOptions(Options):
     self_loops: bool | None = option(
         None, optional(flag()), "P is made of A + I; none: the graph's own, or true"
     )
-    unit_rows: bool | None = option(
-        None, optional(flag()), "scale feature rows to length 1; none: if they are sparse"
-    )
+    features: str = option(
+        "auto", one_of("auto", "raw", "unit", "standard"),
+        "unit: rows of length 1; standard: columns by mean and deviation of training nodes; auto: "
+        "unit for bags of words, else standard",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
