@@ -22,7 +22,7 @@ from sgcn import SAMPLERS, Graph, Key, SgcnError, fit, make_model, make_sampler
 from sgcn.compute.exact import predict
 from sgcn.errors import TrainingDiverged
 from sgcn.estimators import ESTIMATORS, make_estimator, operands
-from sgcn.estimators.engine import can_preaggregate
+from sgcn.estimators.engine import worth_preaggregating
 from sgcn.rows import store_of
 from sgcn.task import Task, split_nodes
 from sgcn.training.events import EpochEvent, ScoreEvent, StepEvent
@@ -221,18 +221,17 @@ def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
 def test_sums_of_features_are_computed_once_where_they_can_be(monkeypatch):
     for kind, depth, dropout, wanted in (
         ("mean", 2, 0.0, True), ("concat", 3, 0.0, True), ("gin", 2, 0.0, True),
-        ("mean", 1, 0.0, False), ("mean", 2, 0.5, False), ("attention", 2, 0.0, False),
-        ("residual", 2, 0.0, False),
+        ("mean", 1, 0.0, False), ("mean", 2, 0.5, True), ("attention", 2, 0.0, False),
     ):  # fmt: skip
         model = small_model(kind, depth, dropout=dropout)
-        assert can_preaggregate(model, GRAPH, SMALL["neighbor"]) == wanted
+        assert worth_preaggregating(model, GRAPH, SMALL["neighbor"]) == wanted
     seen = []
     for choice in (None, True, False):
         trained("sgcn", preaggregate=choice, callbacks=[lambda engine, *_: seen.append(engine)])
     assert {engine.operands.sampled_depth for engine in seen[: len(seen) // 3]} == {1}
     assert seen[-1].operands.sampled_depth == 2
     monkeypatch.setattr(operands, "physical_memory", lambda: GRAPH.x.nbytes * 4 - 1)
-    assert not can_preaggregate(small_model(), GRAPH, SMALL["neighbor"])
+    assert not worth_preaggregating(small_model(), GRAPH, SMALL["neighbor"])
 
 
 def test_a_size_for_every_layer_has_every_layer_sampled():

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgcn.errors import SgcnError
 from sgcn.options import parse_value
-from sgcn.training.options import check_table, flags
+from sgcn.training.options import PRESETS, check_table, flags
 
 if TYPE_CHECKING:
     from sgcn.nn import Model
@@ -37,7 +37,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_flags(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
-    """The flags of options that have one, but those ``without``."""
+    """The flags of options that have one, but those ``without``, and the recipe under them."""
+    parser.add_argument("--preset", metavar="NAME", help=f"known recipe: {', '.join(PRESETS)}")
     for flag in flags():
         if flag.name not in without:
             named = flag.key == "name"
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.runs.layout import CURVES, SUMMARY
 
     if args.resume is not None:
-        given = [getattr(args, flag.attribute) for flag in flags()]
+        given = [args.preset, *(getattr(args, flag.attribute) for flag in flags())]
         if args.set or any(v is not None for v in (args.data, args.config, args.out, *given)):
             raise SgcnError("--resume takes a run as it is, expected no other options beside it")
         out, config = args.resume, runs.read_config(args.resume)
@@ -125,6 +126,8 @@ def values_of(args: argparse.Namespace) -> dict[str, Any]:
     values = {} if args.config is None else read_toml(args.config)
     if args.data is not None:
         values["data"] = args.data
+    if getattr(args, "preset", None) is not None:
+        values["preset"] = args.preset
     for flag in flags():
         value = getattr(args, flag.attribute, None)
         if value is not None:

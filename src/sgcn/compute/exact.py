@@ -8,6 +8,7 @@ layer, only what the rows of a chunk and their neighbours take.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -46,6 +47,8 @@ class Network(Protocol):
     def run_head(self, weights: Weights, h: Tensor) -> Tensor: ...
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]: ...
+
+    def modules(self) -> Iterator[torch.nn.Module]: ...
 
 
 #: A new table of so many rows and columns: in memory, or wherever rows live.
@@ -305,6 +308,9 @@ class _Sums:
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         return iter(())
 
+    def modules(self) -> Iterator[torch.nn.Module]:
+        return iter(())
+
 
 @torch.no_grad()
 def sum_features(
@@ -320,6 +326,19 @@ def sum_features(
     return sums.forward().z[0]
 
 
+@contextmanager
+def _scoring(network: Network) -> Iterator[None]:
+    """As after eval(); then every module has the mode that it had."""
+    modes = [(module, module.training) for module in network.modules()]
+    try:
+        for module, _ in modes:
+            module.training = False
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
 @torch.no_grad()
 def _forward(network: Network, graph: Graph, features: RowStore, chunk: int | None) -> ExactPass:
     weights = dict(network.named_parameters())
@@ -332,7 +351,8 @@ def predict(
     network: Network, graph: Graph, features: RowStore, *, chunk: int | None = None
 ) -> Tensor:
     """Logits of every node."""
-    return _forward(network, graph, features, chunk).logits()
+    with _scoring(network):
+        return _forward(network, graph, features, chunk).logits()
 
 
 @torch.no_grad()
@@ -340,4 +360,5 @@ def embed(
     network: Network, graph: Graph, features: RowStore, *, chunk: int | None = None
 ) -> Tensor:
     """H^L of every node."""
-    return _forward(network, graph, features, chunk).hidden(network.depth - 1)
+    with _scoring(network):
+        return _forward(network, graph, features, chunk).hidden(network.depth - 1)
