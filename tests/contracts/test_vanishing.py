@@ -16,6 +16,7 @@ import torch
 from helpers import SMALL
 from learning import KINDS, OWN_ROWS, bits, drive, frozen, labelled, make_engine, small_model
 from sgcn.estimators import make_estimator
+from sgcn.rows import DenseRows
 
 GRAPH = labelled()
 FORWARD = ("recursive", "anchored", "vrgcn")
@@ -79,23 +80,24 @@ def test_with_dropout(sampler, forward, gradient):
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-@pytest.mark.parametrize("kind", ["mean", "concat", "gin"])
+@pytest.mark.parametrize("kind", ["mean", "concat", "gin", "residual", "cat"])
 @pytest.mark.parametrize("forward", ["recursive", "anchored"])
 def test_preaggregated(forward, kind, dropout):
-    """The rows of `concat` and `gin` that are a node's own have the mask, and P X has none."""
+    """Both P X and the rows that are a node's own have masks."""
     check("neighbor", forward, "anchored", kind, dropout=dropout, early=True)
 
 
 def test_masks_differ_between_steps_and_layers():
     engine = make_engine(GRAPH, "sgcn++", "exact", small_model(dropout=0.5))
+    engine.operands.features = DenseRows(torch.ones(60, 5))
     a, b = (
-        outcome.pending.passes.step.masks
-        for outcome in drive(engine, 3, frozen, size=None)
-        if not outcome.snapshot
+        [step.masked(0, step.x).dense(), step.masked(1, torch.ones(60, 5))]
+        for step in (o.pending.passes.step for o in drive(engine, 3, frozen) if not o.snapshot)
     )
-    assert set(a) == {0, 1}
-    assert set(a[0].unique().tolist()) == {0.0, 2.0}
-    assert not torch.equal(a[0], b[0])
+    for masks in (a, b):
+        assert set(masks[0].unique().tolist()) == {0.0, 2.0}
+        assert not torch.equal(masks[0][:20], masks[1][:20])
+    assert not torch.equal(a[1], b[1])
 
 
 @pytest.mark.parametrize("forward", ["recursive", "anchored"])

@@ -43,6 +43,11 @@ def _times(h: Input, weight: Tensor) -> Tensor:
     return h @ weight if isinstance(h, LazyRows) else product(h, weight)
 
 
+def _matrix(d_in: int, d_out: int) -> nn.Parameter:
+    bound = math.sqrt(6.0 / (d_in + d_out))
+    return nn.Parameter(torch.empty(d_in, d_out).uniform_(-bound, bound))
+
+
 class Dense(nn.Linear):
     """nn.Linear whose results go to memory that is used again."""
 
@@ -68,10 +73,8 @@ class GraphConv(Layer):
         self.aggregation = aggregation
         self.reads_own = aggregation == "concat"
         self.width = d_out * (2 if aggregation == "concat" else 1)
-        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        self.weight = _matrix(d_in, d_out)
         self.bias = nn.Parameter(torch.zeros(self.width)) if bias else None
-        bound = math.sqrt(6.0 / (d_in + d_out))
-        nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, block: Operator, h: Input) -> Tensor:
         if self.aggregation == "concat":
@@ -162,13 +165,13 @@ class Residual(Layer):
         super().__init__()
         self.inner, self.width = inner, inner.width
         self.lazy_rows, self.sums_inputs = inner.lazy_rows, inner.sums_inputs
-        self.skip = None if d_in == self.width else Dense(d_in, self.width, bias=False)
+        self.skip = None if d_in == self.width else _matrix(d_in, self.width)
         self.linear = inner.linear and self.skip is not None  # else z of zero weights is h_dst
 
     def forward(self, block: Operator, h: Input) -> Tensor:
         own = block.own(h)
         z: Tensor = self.inner(block, h)
-        return z + (as_tensor(own) if self.skip is None else _times(own, self.skip.weight.T))
+        return z + (as_tensor(own) if self.skip is None else _times(own, self.skip))
 
 
 class Carry(Layer):
