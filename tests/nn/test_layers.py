@@ -208,7 +208,7 @@ def test_built_models_learn(kind, estimator):
 
 def test_what_the_first_layer_keeps_beside_norm_residual_and_jump():
     first, *others = small_model("cat", 3).layers
-    assert first.lazy_rows and first.linear and first.sums_inputs and first.reads_own
+    assert all((first.lazy_rows, first.linear, first.sums_inputs, first.reads_own))
     assert [layer.carried for layer in (first, *others)] == [0, 12, 26]
     assert not small_model("max", 2).layers[1].inner.linear  # weights of zero give h itself
 

@@ -11,6 +11,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -234,6 +235,15 @@ def test_sums_of_features_are_computed_once_where_they_can_be(monkeypatch):
     assert not worth_preaggregating(small_model(), GRAPH, SMALL["neighbor"])
 
 
+@pytest.mark.parametrize(("stored", "wanted"), [(40, True), (10, False)])
+def test_sums_of_sparse_features_are_computed_where_they_cost_less(stored, wanted):
+    """A row of P X has 1000 numbers, and stands for some rows with ``stored`` values each."""
+    x = sp.random_array((60, 1000), density=stored / 1000, format="csr", rng=0, dtype=np.float32)
+    model = make_model(1000, 4, widths=8)
+    assert worth_preaggregating(model, labelled(x=x), SMALL["neighbor"]) == wanted
+    assert worth_preaggregating(model, labelled(x=x.toarray()), SMALL["neighbor"])
+
+
 def test_a_size_for_every_layer_has_every_layer_sampled():
     sampler, seen = make_sampler("neighbor", sizes=(3, 2)), []
     trained("anchored", sampler, callbacks=[lambda engine, *_: seen.append(engine)])
@@ -448,6 +458,55 @@ def test_bad_input(options, words):
     assert "\n" not in str(caught.value)
 
 
+class Other(nn.Module):
+    """A model that is none of ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(5, 4)
+
+    def forward(self, x, edges):
+        return self.inner(x)
+
+
+UNFIT = {
+    "compiled": (lambda: torch.compile(small_model()), r"one of torch.compile.*model._orig_mod"),
+    "no Model": (Other, r"a Other, expected a sgcn.Model.*Model\(\[conv1, conv2\], head\)"),
+    "elsewhere": (lambda: small_model().to("meta"), r"float32 on meta, expected.*cpu\(\)"),
+    "float64": (lambda: small_model().double(), r"torch.float64 on cpu.*model.float\(\)"),
+    "too narrow": (lambda: make_model(4, 4, widths=6), "with 5 features.*make_model.5, 4"),
+    "too wide": (lambda: make_model(9, 4, layer="concat", widths=6), "with 5 features"),
+    "too few outputs": (lambda: make_model(5, 3, widths=6), "gives 3 numbers.*expected 4"),
+    "too many outputs": (lambda: make_model(5, 5, widths=6), "gives 5 numbers.*expected 4"),
+    "PyG": (
+        lambda: pytest.importorskip("torch_geometric.nn").GCN(5, 8, 2, 4),
+        "a GCN, expected a sgcn.Model.*convolutions of PyG made with normalize=False",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("case", UNFIT)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's compiler
+def test_models_that_do_not_fit(case, sparse):
+    make, words = UNFIT[case]
+    graph = labelled(x=sp.csr_array(GRAPH.x)) if sparse else GRAPH
+    for preaggregate in (None, True):
+        with pytest.raises(SgcnError, match=words) as caught:
+            fit(make(), graph, epochs=1, preaggregate=preaggregate)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "half"])
+def test_features_that_are_no_numbers(kind, value):
+    x = GRAPH.x.copy()
+    x[-1, -1] = value
+    x = {"dense": x, "sparse": sp.csr_array(x), "half": x.astype(np.float16)}[kind]
+    with pytest.raises(SgcnError, match="the graph has features that are NaN or infinite"):
+        fit(small_model(), labelled(x=x), epochs=1)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -520,11 +579,6 @@ def test_the_counter_of_rows_counts(big):
     with Largest() as largest:
         engine.snapshot()
     assert largest.rows == BIG
-
-
-def test_a_model_of_the_wrong_width():
-    with pytest.raises(RuntimeError):
-        fit(make_model(7, 4), GRAPH, epochs=1)
 
 
 def test_public_names():

@@ -50,7 +50,8 @@ class Step:
             return h
         if not isinstance(h, Tensor):
             return self._masked_x
-        stream, carried = self.key.stream(Stream.DROPOUT, level), self.model.layer(level - 1).carried
+        stream = self.key.stream(Stream.DROPOUT, level)
+        carried = self.model.layer(level - 1).carried
         if not carried:
             return dropped(h, stream, self.dropout)
         return torch.cat([dropped(h[:, :-carried], stream, self.dropout), h[:, -carried:]], 1)

@@ -81,7 +81,8 @@ def train(
     config, graph, model = prepare(config)
     training = config.training
     if training.loop.preaggregate is None:
-        training = training.changed(preaggregate=worth_preaggregating(model, graph, training.sampler))
+        pays = worth_preaggregating(model, graph, training.sampler)
+        training = training.changed(preaggregate=pays)
     config = replace(config, training=training)
     rehearse(training, graph, model)
     loop = training.loop

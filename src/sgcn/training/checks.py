@@ -21,7 +21,7 @@ from sgcn.training.options import Training
 
 
 def check_features(graph: Graph, name: str = "the graph") -> None:
-    """Make sure that there are features, all of them numbers; ``name`` is what the user calls it."""
+    """Make sure that there are features, all of them numbers; ``name`` is what users call it."""
     if graph.x is None:
         raise SgcnError(f"{name} has no features, expected x with one row for each node")
     if not graph.memo("finite features", lambda: _finite(graph.x)):

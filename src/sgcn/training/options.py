@@ -183,7 +183,7 @@ SECTIONS: dict[str, type[Options] | Named] = {
     "training": LoopOptions,
 }
 
-#: Known recipes: values that stand in for the defaults of their options.
+#: Known recipes: values that stand in for the defaults of options.
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "gcn": {
         "model": {"layer": "mean", "activation": "relu", "dropout": 0.5},
@@ -191,7 +191,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "sage": {"model": {"layer": "concat", "activation": "relu", "dropout": 0.5}},
     "deep": {
-        "model": {"layers": 4, "activation": "relu", "dropout": 0.2, "norm": "layer", "residual": True},
+        "model": {"layers": 4, "dropout": 0.2, "norm": "layer", "residual": True},
         "optimizer": {"lr": 0.003},
     },
 }
