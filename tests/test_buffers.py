@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import power_law
-from sgcn import Graph
+from learning import labelled, make_engine, small_model
 from sgcn.compute import buffers
 from sgcn.compute.buffers import Pool
-from sgcn.compute.operators import GraphOperator
+from sgcn.compute.exact import LayerRows
 from sgcn.rows import LazyRows, store_of
 
 LARGE = (700, 400)  # more numbers than `Pool.least`: from the pool
@@ -129,12 +128,16 @@ def test_rows_in_another_order_are_not_all_rows():
 
 
 def test_p_times_x_is_made_once():
-    graph = Graph.from_edges(*power_law())
-    x = np.random.default_rng(0).normal(size=(len(graph), 5)).astype(np.float32)
-    features, operator = store_of(x), GraphOperator(graph)
-    first = operator.aggregate(LazyRows(features))
-    assert operator.aggregate(LazyRows(features)) is first
-    np.testing.assert_allclose(first.numpy(), graph.matrix() @ x, rtol=1e-5, atol=1e-6)
-    other = operator.aggregate(LazyRows(store_of(2.0 * x)))
-    torch.testing.assert_close(other, 2.0 * first)
-    assert not operator.sums_first(LazyRows(features, torch.arange(10)))
+    graph = labelled()
+
+    def first_layer(**options) -> LayerRows:
+        engine = make_engine(graph, "full", "exact", **options)
+        first, again = (engine.operands.exact_pass(engine.weights).layers[0] for _ in range(2))
+        assert first is again
+        return first
+
+    sums = first_layer().sums.table
+    np.testing.assert_allclose(sums.numpy(), graph.matrix() @ graph.x, rtol=1e-5, atol=1e-6)
+    # Not for a layer that does not sum its inputs, nor where memory is short.
+    assert first_layer(model=small_model("attention")).sums is None
+    assert first_layer(chunk=10).sums is None

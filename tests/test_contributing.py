@@ -71,7 +71,7 @@ def test_the_rule_keeps_the_contract(damped, sampler):
         if outcome.snapshot:
             wanted = bits(*outcome.gradient.values())
         else:
-            passes = outcome.pending.passes
+            passes = outcome.passes
             for history, ids, z in zip(engine.histories, passes.step.nodes, passes.live.z,
                                        strict=True):  # fmt: skip
                 assert bits(z) == bits(history.read(ids))

@@ -52,8 +52,9 @@ def tables() -> str:
         lines.append(f"| `{name}` | {_defaults(sampler) or 'none'} |")
     lines += ["", "| `--preset` | values that stand in for defaults |", "|---|---|"]
     for name, recipe in PRESETS.items():
-        values = [f"`{s}.{k}` = {_code(v)}" for s, table in recipe.items() for k, v in table.items()]
-        lines.append(f"| `{name}` | {', '.join(values)} |")
+        keys = {f"{s}.{key}": value for s, table in recipe.items() for key, value in table.items()}
+        values = ", ".join(f"`{key}` = {_code(value)}" for key, value in keys.items())
+        lines.append(f"| `{name}` | {values} |")
     return "\n".join(lines) + "\n\n"
 
 

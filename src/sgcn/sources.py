@@ -15,7 +15,7 @@ from sgcn.block import Batch, Int32
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
-from sgcn.options import integer
+from sgcn.options import check, integer
 from sgcn.rng import Key, check_seed
 from sgcn.samplers.base import NodeSet, Sampler
 
@@ -116,24 +116,17 @@ class Loader:
         threads: int = 1,
         batches_per_epoch: int | None = None,
     ) -> None:
-        for name, value, least in (
-            ("batch_size", batch_size, 1),
-            ("depth", depth, 1),
-            ("threads", threads, 0),
-            ("batches_per_epoch", 1 if batches_per_epoch is None else batches_per_epoch, 1),
-        ):
-            if not integer(least).test(value):
-                raise SgcnError(f"{name} is {value!r}, expected {integer(least).words}")
+        check("batch_size", batch_size, integer())
+        check("depth", depth, integer())
+        check("threads", threads, integer(0))
+        if batches_per_epoch is not None:
+            check("batches_per_epoch", batches_per_epoch, integer())
         self.graph, self.sampler, self.depth, self.threads = graph, sampler, depth, threads
         self.source = NodeSource(
             graph, nodes, sampler,
             batch_size=batch_size, seed=check_seed(seed), batches_per_epoch=batches_per_epoch,
         )  # fmt: skip
-        self.seed, self._next_epoch = self.source.seed, 0
-
-    @property
-    def batch_size(self) -> int:
-        return self.source.batch_size
+        self.seed, self.batch_size, self._next_epoch = self.source.seed, batch_size, 0
 
     def __len__(self) -> int:
         """Batches in an epoch."""

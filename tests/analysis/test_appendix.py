@@ -334,7 +334,7 @@ def test_distances_are_those_of_the_matrices():
         assert found.bias[level] == pytest.approx((kept @ ((mean - P) ** 2).sum(1)).mean())
         assert found.bias_all[level] == pytest.approx(((mean - P) ** 2).sum())
         assert found.absent[level] == pytest.approx((~kept @ (P**2).sum(1)).mean())
-        assert draws.matrix_norm >= np.sqrt((M**2).sum((1, 2)).max()) - 1e-9
+        assert draws.largest["B_LA"] >= np.sqrt((M**2).sum((1, 2)).max()) - 1e-9
     assert found.batch == pytest.approx(1 / 6 - 1 / 15)
 
 

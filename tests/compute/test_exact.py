@@ -17,7 +17,8 @@ from learning import (
     make_engine,
     small_model,
 )
-from sgcn.compute.exact import predict, sum_features
+from sgcn.compute.exact import predict
+from sgcn.estimators.operands import sum_features
 from sgcn.rows import store_of
 from sgcn.task import split_nodes
 
@@ -106,7 +107,10 @@ def test_a_loss_left_out_is_seen():
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sums_of_features(chunk, sparse):
     x = sp.csr_matrix(GRAPH.x) if sparse else GRAPH.x
-    near(sum_features(GRAPH, store_of(x), chunk=chunk), torch.from_numpy(GRAPH.matrix() @ GRAPH.x))
+    near(
+        sum_features(GRAPH, store_of(x), chunk=chunk).table,
+        torch.from_numpy(GRAPH.matrix() @ GRAPH.x),
+    )
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)

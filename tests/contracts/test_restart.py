@@ -235,7 +235,7 @@ def test_rows_without_a_history_are_plain(forward, sampler):
     seeds = engine.train if sampler != "saint-node" else NodeSet(engine.train, len(GRAPH))
     outcome = engine.regular(engine.draw(seeds, key), key)
     assert outcome is not None
-    step, run = outcome.pending.passes.step, outcome.pending.passes.live
+    step, run = outcome.passes.step, outcome.passes.live
     plain = step.sampled(1, run.weights, run.h[0])
     if forward == "vrgcn":  # what it reads are the neighbours' rows, one layer down
         covered = torch.from_numpy((propagation_of(GRAPH) > 0) @ ~first.numpy() == 0)

@@ -41,7 +41,7 @@ def check(
             assert bits(*outcome.gradient.values()) == known, f"step {step}"
             if early:  # its first layer is what the live weights make of it, masks and rounding too
                 continue
-            pending, run = outcome.pending.passes.step, outcome.pending.passes.live
+            pending, run = outcome.passes.step, outcome.passes.live
             kept = run.h[:-1] if forward == "vrgcn" else run.z
             for table, ids, rows in zip(tables, pending.nodes[: len(kept)], kept, strict=True):
                 wanted = table.read(ids)
@@ -92,7 +92,7 @@ def test_masks_differ_between_steps_and_layers():
     engine.operands.features = DenseRows(torch.ones(60, 5))
     a, b = (
         [step.masked(0, step.x).dense(), step.masked(1, torch.ones(60, 5))]
-        for step in (o.pending.passes.step for o in drive(engine, 3, frozen) if not o.snapshot)
+        for step in (o.passes.step for o in drive(engine, 3, frozen) if not o.snapshot)
     )
     for masks in (a, b):
         assert set(masks[0].unique().tolist()) == {0.0, 2.0}
@@ -110,7 +110,7 @@ def test_embeddings_alone(sampler, forward):
         if outcome.snapshot:
             tables = deepcopy(engine.histories)
             continue
-        pending, run = outcome.pending.passes.step, outcome.pending.passes.live
+        pending, run = outcome.passes.step, outcome.passes.live
         for table, ids, z in zip(tables, pending.nodes, run.z, strict=True):
             assert bits(z) == bits(table.read(ids))
 

@@ -228,7 +228,8 @@ def law_sources(
 ) -> tuple[Array, Array]:
     kept = set(head.tolist())
     others = {j: float(mass) for j, mass in enumerate(law) if j not in kept}
-    if 1.0 - np.cumsum([0.0, *law[head]])[-1] <= 0.2:
+    # One by one, as the kernel subtracts: where 0.2 is left, rounding decides between the two ways.
+    if np.subtract.accumulate([1.0, *law[head]])[-1] <= 0.2:
         return _with_draws(head, _draws(others, size, stream), size, others)
     drawn: list[int] = []
     counter = 0

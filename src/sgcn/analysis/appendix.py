@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from tqdm import tqdm
 from sgcn.analysis import bounds
 from sgcn.analysis.bounds import Constants, Distances, Norms, Theorem
 from sgcn.analysis.moments import Mean, Split
-from sgcn.analysis.network import Input, Matrix, Network, matrix_of, refusal, steepest
+from sgcn.analysis.network import Input, Matrix, Network, Pass, matrix_of, refusal, steepest
 from sgcn.analysis.probe import GradientProbe, fresh_seeds
 from sgcn.analysis.theory import DRAWS, Entries, Float64, Moments, formula
 from sgcn.block import Batch
@@ -80,9 +80,6 @@ class Line:
             return f"loose: {times:.2g} times what was measured"
         return f"says nothing: 10^{math.log10(times):.0f} times what was measured"
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"sentence": self.sentence}
-
 
 @dataclass(frozen=True)
 class Report:
@@ -100,7 +97,8 @@ class Report:
     large_batch: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"lines": [line.as_dict() for line in self.lines]}
+        lines = [asdict(line) | {"sentence": line.sentence} for line in self.lines]
+        return asdict(self) | {"lines": lines}
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,39 @@ def measure(model: Model, graph: Graph, sampler: Sampler, options: BoundOptions)
     found = _Draws(setting, options.draws)
     for draw in tqdm(range(options.draws), desc=sampler.name, leave=False, disable=None):
         found.add(draw)
-    return _report(setting, found, _walk(setting, "sgcn+"), _walk(setting, "sgcn++"))
+    first, second = _walk(setting, "sgcn+"), _walk(setting, "sgcn++")
+    means = found.means()
+    n = found.norms(means, max(first.weight_norm, second.weight_norm))
+    c, s = Constants.of(n), found.distances(means)
+    noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
+    plus = bounds.delta_plus(n, s, options.gap, options.alpha)
+    plus_plus = bounds.delta_plus_plus(n, s, options.gap, options.alpha, options.beta)
+    deltas = {"Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus}
+    if not all(math.isfinite(value) for value in [*vars(c).values(), *deltas.values()]):
+        raise BeyondNumbersError(
+            f"the bounds of {n.depth} layers are beyond 1e308, expected numbers: take fewer layers "
+            "or a smaller graph"
+        )
+    bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
+    far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
+    split = Split.of(found.errors @ found.errors.T, 1.0)
+    measured = found.largest | {"L_F": setting.smoothness()}
+    both = 2.0 * (noise + of_mean)  # |E G~ - G|^2 <= 2 E|G~ - Gbar|^2 + 2 |Gbar - G|^2
+    of_plus = options.rate * options.rate * plus
+    of_plus_plus = second.longest_step * second.longest_step * plus_plus
+    lines = [
+        *(Line(name, what, getattr(c, name), measured[name]) for name, what in _WHAT.items()),
+        Line("Delta_n", "SGCN: variance", noise, *split.variance),
+        Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
+        Line("2 (Delta_n + Delta_b)", "SGCN: squared bias", both, *split.bias2),
+        Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", of_plus, first.error.value),
+        Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
+    ]
+    size = suggest_large_batch(model, graph, options.error, seed=setting.seed)
+    large_batch = {"error": options.error, "nodes": size}
+    large_batch["measured_error"] = _snapshot_error(setting, size)
+    theorems = bounds.theorems(c, options.steps, setting.exact.loss, *deltas.values())
+    return Report(n, c, s, deltas, lines, options.steps, theorems, large_batch)
 
 
 def check_room(model: Model, graph: Graph, draws: int) -> None:
@@ -157,9 +187,7 @@ class BeyondNumbersError(SgcnError):
 class _Setting:
     """The graph's matrix, features and loss in float64, and the exact gradient."""
 
-    def __init__(
-        self, model: Model, graph: Graph, sampler: Sampler, options: BoundOptions
-    ) -> None:
+    def __init__(self, model: Model, graph: Graph, sampler: Sampler, options: BoundOptions) -> None:
         self.model, self.graph, self.sampler, self.options = model, graph, sampler, options
         self.seed = check_seed(options.seed)
         self.task, self.train = Task.of(graph), train_nodes(graph)
@@ -167,7 +195,11 @@ class _Setting:
         self.entries = Entries.of(graph, rows)
         self.P = self.matrix(self.entries.value)
         self.row_squares = np.bincount(self.entries.row, self.entries.value**2, len(graph))
-        self.x = _float64(graph.x)
+        x: Any = graph.x
+        self.x: Input = (
+            csr_array(x, dtype=np.float64) if is_sparse(x)
+            else torch.from_numpy(np.asarray(x)).double()
+        )  # fmt: skip
         self.x_norm = math.sqrt(float((self.x * self.x).sum()))
         if self.x_norm == 0.0:
             raise SgcnError("the features are all zero, expected some that are not")
@@ -179,16 +211,11 @@ class _Setting:
         n = len(self.graph)
         return csr_matrix((values, (self.entries.row, self.entries.col)), (n, n))
 
-    def gradients(self, network: Network, zs: list[Tensor] | None = None) -> _Exact:
-        """Exact G and D of ``network``, or those through given Z (of a Pbar, of tables)."""
-        matrices = [self.P] * network.depth
-        if zs is None:
-            zs = network.forward(matrices, self.x)
+    def gradients(self, network: Network, zs: list[Tensor] | None = None) -> Pass:
+        """The exact pass of ``network``, or the one through given Z (of a Pbar, of tables)."""
         train = torch.from_numpy(self.train).long()
         mean = torch.full((len(train),), 1.0 / len(train), dtype=torch.float64)
-        loss, d = network.loss_gradient(network.outputs(zs)[-1], train, train, mean)
-        gs, ds = network.backward(matrices, self.x, zs, d)
-        return _Exact(loss, zs, gs, ds)
+        return network.gradients([self.P] * network.depth, self.x, train, train, mean, zs)
 
     def smoothness(self) -> float:
         """L_F as it is: how fast the exact gradient turns, in the steepest direction found."""
@@ -209,39 +236,29 @@ class _Setting:
         return self.sampler.sample(self.graph, seeds, key, self.model.depth)
 
 
-def _float64(x: Any) -> Input:
-    """Features that the network takes; sparse ones stay so."""
-    if is_sparse(x):
-        return csr_array(x, dtype=np.float64)
-    return torch.from_numpy(np.asarray(x)).double()
-
-
-@dataclass(frozen=True)
-class _Exact:
-    loss: float
-    zs: list[Tensor]
-    gs: list[Tensor]
-    ds: list[Tensor]
-
-
 class _Draws:
     """Sampled gradients and distances, draw by draw."""
 
     def __init__(self, setting: _Setting, draws: int) -> None:
         self.setting, self.draws = setting, draws
         check_room(setting.model, setting.graph, draws)
-        depth = setting.model.depth
-        weights = sum(w.numel() for w in setting.network.weights)
-        self.errors = np.empty((draws, weights))
+        network, depth = setting.network, setting.model.depth
+        self.errors = np.empty((draws, sum(w.numel() for w in network.weights)))
         self.moments = [Moments(setting.entries, 1) for _ in range(depth)]
-        self.batch, self.loss_factor = 0.0, 1.0
-        self.matrix_norm = float(np.sqrt(setting.row_squares.sum()))
-        exact, network = setting.exact, setting.network
-        self.h_norm = max(float(h.norm()) for h in network.outputs(exact.zs))
-        self.d_norm = max(float(d.norm()) for d in exact.ds)
-        matrices = [setting.P] * depth
-        self.lipschitz = network.lipschitz(matrices, setting.x, exact.zs, exact.ds)
+        self.batch = 0.0
+        #: The largest norms and quotients seen, by the names of what bounds them.
+        self.largest = {"B_LA": float(np.sqrt(setting.row_squares.sum())), "loss weights": 1.0}
+        self._see(setting.exact)
+        self._note(network.lipschitz([setting.P] * depth, setting.exact))
         self._stream = int(Key(setting.seed).stream(Stream.BOUND_DRAWS)) >> 1
+
+    def _note(self, sizes: Mapping[str, float]) -> None:
+        for name, size in sizes.items():
+            self.largest[name] = max(self.largest.get(name, 0.0), size)
+
+    def _see(self, found: Pass) -> None:
+        for name, parts in (("B_H", found.hs[1:]), ("B_D", found.ds)):
+            self._note({name: max(float(part.norm()) for part in parts)})
 
     def add(self, draw: int) -> None:
         setting, network = self.setting, self.setting.network
@@ -249,24 +266,18 @@ class _Draws:
         matrices = [matrix_of(block) for block in batch.blocks]
         for moments, block in zip(self.moments, batch.blocks, strict=True):
             moments.add(0, block)
-            norm = float(np.linalg.norm(block.weights.astype(np.float64)))
-            self.matrix_norm = max(self.matrix_norm, norm)
+            self._note({"B_LA": float(np.linalg.norm(block.weights.astype(np.float64)))})
         w = torch.from_numpy(batch.loss_weights).double()
         n = len(setting.train)
         self.batch += float((w * w).sum() - 2.0 / n * w.sum()) + 1.0 / n
-        self.loss_factor = max(self.loss_factor, float(w.max()), float(w.norm()))
-        x = setting.x[batch.inputs]
-        zs = network.forward(matrices, x)
-        hs = network.outputs(zs)
+        self._note({"loss weights": max(float(w.max()), float(w.norm()))})
         nodes = torch.from_numpy(batch.nodes).long()
-        _, d = network.loss_gradient(hs[-1], nodes, torch.arange(len(nodes)), w)
-        gs, ds = network.backward(matrices, x, zs, d)
-        self.errors[draw] = (_flat(gs) - _flat(setting.exact.gs)).numpy()
-        self.h_norm = max(self.h_norm, *(float(h.norm()) for h in hs))
-        self.d_norm = max(self.d_norm, *(float(d.norm()) for d in ds))
+        rows = torch.arange(len(nodes))
+        found = network.gradients(matrices, setting.x[batch.inputs], nodes, rows, w)
+        self.errors[draw] = (_flat(found.gs) - _flat(setting.exact.gs)).numpy()
+        self._see(found)
         if draw == 0:
-            for name, quotient in network.lipschitz(matrices, x, zs, ds).items():
-                self.lipschitz[name] = max(self.lipschitz[name], quotient)
+            self._note(network.lipschitz(matrices, found))
 
     def means(self) -> list[Float64]:
         """Pbar of each layer, as values of the entries of P.
@@ -274,13 +285,15 @@ class _Draws:
         P itself where the sampler is known to be unbiased; else the mean of the draws that met a
         row, and P in rows that none has met.
         """
-        setting = self.setting
-        exact = setting.entries.value
-        if _unbiased(setting.graph, setting.sampler, setting.model.depth):
-            return [exact] * setting.model.depth
+        graph, sampler, depth = self.setting.graph, self.setting.sampler, self.setting.model.depth
+        exact, row = self.setting.entries.value, self.setting.entries.row
+        known = formula(graph, sampler, np.arange(len(graph), dtype=np.int32), depth)
+        weighting = getattr(sampler, "weighting", "unbiased")
+        if weighting == "unbiased" if known is None else known[1] == 0.0:
+            return [exact] * depth
         found = []
         for moments in self.moments:
-            times = moments.kept[0][setting.entries.row]
+            times = moments.kept[0][row]
             found.append(np.where(times > 0, moments.total[0] / np.maximum(times, 1), exact))
         return found
 
@@ -300,21 +313,10 @@ class _Draws:
 
     def norms(self, means: Sequence[Float64], weight_norm: float) -> Norms:
         network = self.setting.network
-        sizes = [float(np.linalg.norm(mean)) for mean in means]
-        first, second = network.loss_constants()
-        C_sigma, L_sigma = bounds.SMOOTH[network.model.activation]
-        return Norms(
-            network.depth, C_sigma, L_sigma, first * self.loss_factor, second * self.loss_factor,
-            max(self.matrix_norm, *sizes), weight_norm, self.setting.x_norm,
-        )  # fmt: skip
-
-
-def _unbiased(graph: Graph, sampler: Sampler, depth: int) -> bool:
-    """Whether E[M | row kept] = P is known: by its formula, or by its weighting."""
-    known = formula(graph, sampler, np.arange(len(graph), dtype=np.int32), depth)
-    if known is not None:
-        return known[1] == 0.0
-    return getattr(sampler, "weighting", "unbiased") == "unbiased"
+        B_LA = max(self.largest["B_LA"], *(float(np.linalg.norm(mean)) for mean in means))
+        C_loss, L_loss = (c * self.largest["loss weights"] for c in network.loss_constants())
+        smooth = bounds.SMOOTH[network.model.activation]
+        return Norms(network.depth, *smooth, C_loss, L_loss, B_LA, weight_norm, self.setting.x_norm)
 
 
 # -- SGCN+ and SGCN++ over some steps -------------------------------------------------------------
@@ -343,8 +345,11 @@ def _walk(setting: _Setting, name: str) -> _Walk:
         estimator, model, setting.graph, setting.task, setting.train, setting.sampler,
         seed=setting.seed, scored=np.arange(len(setting.graph), dtype=np.int32),
     )  # fmt: skip
+    # The head, part of the loss, stays.
+    optimizer = torch.optim.SGD(model.layers.parameters(), options.rate)
+    names = [name for name, _ in model.named_parameters() if name.startswith("layers.")]
     stream = int(Key(setting.seed).stream(Stream.BOUND_WALK)) >> 1
-    exact, longest, errors = setting.exact, 0.0, [Mean(math.nan, math.nan)]
+    exact, longest, errors = setting.exact, 0.0, list[Mean]()
     weight_norm = setting.network.weight_norm
     for step in tqdm(range(options.gap), desc=name, leave=False, disable=None):
         key = Key(stream, step)
@@ -353,36 +358,22 @@ def _walk(setting: _Setting, name: str) -> _Walk:
         outcome = engine.regular(setting.draw(key), key) if step > 0 else engine.snapshot()
         if outcome is None:  # a restart: the paper's recursion ends here
             break
-        engine.remember(outcome)
-        longest = max(longest, _descend(model, outcome.gradient, options.rate))
-        engine.commit(outcome)
-        if step > 0 and not doubly:
-            errors.append(Mean(_error_through_tables(setting, engine, exact), math.nan))
+        engine.apply(outcome, optimizer)
+        square = sum(float(outcome.gradient[name].square().sum()) for name in names)
+        longest = max(longest, options.rate * math.sqrt(square))
+        if step > 0 and not doubly:  # both at the weights of before the step
+            network = Network(engine.model, setting.task, engine.previous)
+            tables = [history.all_rows().double() for history in engine.histories]
+            through = setting.gradients(network, tables)
+            errors.append(Mean(_apart(through.gs, exact.gs), math.nan))
         network = Network(model, setting.task)
         weight_norm = max(weight_norm, network.weight_norm)
         exact = setting.gradients(network)
-    return _Walk(weight_norm, longest, max(errors[1:] or errors, key=lambda error: error.value))
+    nothing = Mean(math.nan, math.nan)
+    return _Walk(weight_norm, longest, max(errors, key=lambda one: one.value, default=nothing))
 
 
-def _descend(model: Model, gradient: dict[str, Tensor], rate: float) -> float:
-    """A plain step of the graph layers, and its length. The head, part of the loss, stays."""
-    square = 0.0
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.startswith("layers."):
-                parameter.sub_(gradient[name], alpha=rate)
-                square += float(gradient[name].square().sum())
-    return rate * math.sqrt(square)
-
-
-def _error_through_tables(setting: _Setting, engine: Engine, exact: _Exact) -> float:
-    """|G^ - G|^2 at the weights of the last step, whose exact gradient is ``exact``."""
-    network = Network(engine.model, setting.task, engine.previous)
-    tables = [history.all_rows().double() for history in engine.histories]
-    return _apart(setting.gradients(network, tables).gs, exact.gs)
-
-
-def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: _Exact) -> Mean:
+def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: Pass) -> Mean:
     """E|G~ - G|^2 over the graph layers, from the probe's figures, which are over |G|^2."""
     probe = GradientProbe(_PROBES, seed=setting.seed)
     layers = probe.measure(engine, setting.options.batch_size, step).layers
@@ -392,46 +383,6 @@ def _sampled_error(setting: _Setting, engine: Engine, step: int, exact: _Exact) 
         if size > 0
     ]
     return Mean(sum(value for value, _ in parts), math.hypot(*(error for _, error in parts)))
-
-
-# -- all together -------------------------------------------------------------------------------
-
-
-def _report(setting: _Setting, found: _Draws, first: _Walk, second: _Walk) -> Report:
-    means, options = found.means(), setting.options
-    n = found.norms(means, max(first.weight_norm, second.weight_norm))
-    c, s = Constants.of(n), found.distances(means)
-    noise, of_mean = bounds.delta_n(n, s), bounds.delta_b(n, s)
-    plus = bounds.delta_plus(n, s, options.gap, options.alpha)
-    plus_plus = bounds.delta_plus_plus(n, s, options.gap, options.alpha, options.beta)
-    deltas = {"Delta_n": noise, "Delta_b": of_mean, "Delta_b+'": plus, "Delta++'": plus_plus}
-    if not all(math.isfinite(value) for value in [*vars(c).values(), *deltas.values()]):
-        raise BeyondNumbersError(
-            f"the bounds of {n.depth} layers are beyond 1e308, expected numbers: take fewer layers "
-            "or a smaller graph"
-        )
-    bar = setting.network.forward([setting.matrix(mean) for mean in means], setting.x)
-    far = _apart(setting.gradients(setting.network, bar).gs, setting.exact.gs)
-    split = Split.of(found.errors @ found.errors.T, 1.0)
-    measured = {"B_H": found.h_norm, "B_D": found.d_norm, "L_F": setting.smoothness()}
-    measured |= found.lipschitz
-    both = 2.0 * (noise + of_mean)  # |E G~ - G|^2 <= 2 E|G~ - Gbar|^2 + 2 |Gbar - G|^2
-    of_plus = options.rate * options.rate * plus
-    of_plus_plus = second.longest_step * second.longest_step * plus_plus
-    lines = [
-        *(Line(name, what, getattr(c, name), measured[name]) for name, what in _WHAT.items()),
-        Line("Delta_n", "SGCN: variance", noise, *split.variance),
-        Line("Delta_b", "SGCN: |Gbar - G|^2", of_mean, far),
-        Line("2 (Delta_n + Delta_b)", "SGCN: squared bias", both, *split.bias2),
-        Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", of_plus, first.error.value),
-        Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
-    ]
-    size = suggest_large_batch(setting.model, setting.graph, options.error, seed=setting.seed)
-    theorems = bounds.theorems(c, options.steps, setting.exact.loss, *deltas.values())
-    large_batch = {
-        "error": options.error, "nodes": size, "measured_error": _snapshot_error(setting, size),
-    }  # fmt: skip
-    return Report(n, c, s, deltas, lines, options.steps, theorems, large_batch)
 
 
 def _snapshot_error(setting: _Setting, size: int) -> float:

@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from scipy.sparse import csr_matrix
@@ -80,6 +80,15 @@ def matrix_of(block: Block) -> Matrix:
     return csr_matrix((block.weights.astype("f8"), block.indices, block.indptr), block.shape)
 
 
+class Pass(NamedTuple):
+    """There and back through the network."""
+
+    loss: float
+    hs: list[Any]  # H^(0) .. H^(L); the first are the features
+    gs: list[Tensor]  # G^(1) .. G^(L)
+    ds: list[Tensor]  # D^(1) .. D^(L+1)
+
+
 class Network:
     """``model`` at its weights, or at others by name."""
 
@@ -91,7 +100,7 @@ class Network:
             parameter.requires_grad_(False)
         self.task = replace(task, labels=task.labels.double()) if task.multi_label else task
         self.weights: list[Tensor] = [layer.get_parameter("weight") for layer in self.model.layers]
-        self.depth = self.model.depth
+        self.depth, self.act = self.model.depth, self.model.act
 
     @property
     def weight_norm(self) -> float:
@@ -116,25 +125,12 @@ class Network:
         """Z = M (H W): the sparse product has the columns of the output, not of the features."""
         return times(matrix, _product(h, self.weights[level] if w is None else w))
 
-    def act(self, z: Tensor, level: int) -> Tensor:
-        return self.model.act(z, level)
-
-    def slope(self, z: Tensor, level: int) -> Tensor:
-        """sigma'(Z)."""
-        return _gradient(lambda z: self.act(z, level).sum(), z)[1]
-
     def forward(self, matrices: Sequence[Matrix], x: Input) -> list[Tensor]:
         """Z^(1) .. Z^(L)."""
         zs: list[Tensor] = []
-        h = x
         for level, matrix in enumerate(matrices):
-            zs.append(self.layer(level, matrix, h))
-            h = self.act(zs[-1], level)
+            zs.append(self.layer(level, matrix, self.act(zs[-1], level - 1) if zs else x))
         return zs
-
-    def outputs(self, zs: Sequence[Tensor]) -> list[Tensor]:
-        """H^(1) .. H^(L)."""
-        return [self.act(z, level) for level, z in enumerate(zs)]
 
     def loss_gradient(
         self, h: Tensor, nodes: Tensor, rows: Tensor, weights: Tensor
@@ -148,36 +144,37 @@ class Network:
 
     def spread(self, level: int, matrix: Matrix, d: Tensor, z: Tensor) -> Tensor:
         """S^(l) = M^T (D^(l+1) o sigma'(Z^(l)))."""
-        return times(matrix.T, d * self.slope(z, level))
+        _, slope = _gradient(lambda z: self.act(z, level).sum(), z)
+        return times(matrix.T, d * slope)
 
-    def backward(
-        self, matrices: Sequence[Matrix], x: Input, zs: Sequence[Tensor], d: Tensor
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """G^(1) .. G^(L) and D^(1) .. D^(L+1) from the latter and Z^(1) .. Z^(L).
+    def gradients(
+        self, matrices: Sequence[Matrix], x: Input, nodes: Tensor, rows: Tensor, weights: Tensor,
+        zs: list[Tensor] | None = None,
+    ) -> Pass:  # fmt: skip
+        """The weighted loss of ``nodes`` and its gradients, or those through given Z.
 
         G^(l) = [M H^(l-1)]^T (D^(l+1) o sigma') = H^(l-1)T S^(l), and D^(l) = S^(l) W^(l)T;
         eq:full_batch_gradient has no transpose there.
         """
-        hs = [x, *self.outputs(zs)]
+        zs = self.forward(matrices, x) if zs is None else zs
+        hs = [x, *(self.act(z, level) for level, z in enumerate(zs))]
+        loss, d = self.loss_gradient(hs[-1], nodes, rows, weights)
         gs: list[Tensor] = []
         ds = [d]
         for level in reversed(range(self.depth)):
             s = self.spread(level, matrices[level], ds[0], zs[level])
             gs.insert(0, _product(hs[level].T, s))
             ds.insert(0, s @ self.weights[level].T)
-        return gs, ds
+        return Pass(loss, hs, gs, ds)
 
     # -- Lipschitz constants as they are --------------------------------------------------------
 
-    def lipschitz(
-        self, matrices: Sequence[Matrix], x: Input, zs: Sequence[Tensor], ds: Sequence[Tensor]
-    ) -> dict[str, float]:
+    def lipschitz(self, matrices: Sequence[Matrix], at: Pass) -> dict[str, float]:
         """The largest quotients found, over layers and arguments: C_H, C_W, L_H and L_W."""
         found = dict.fromkeys(("C_H", "C_W", "L_H", "L_W"), 0.0)
-        hs = [x, *self.outputs(zs)]
         levels = tqdm(matrices, desc="constants", unit="layer", leave=False, disable=None)
         for level, matrix in enumerate(levels):
-            for name, quotient in self._quotients(level, matrix, hs[level], ds[level + 1]):
+            for name, quotient in self._quotients(level, matrix, at.hs[level], at.ds[level + 1]):
                 found[name] = max(found[name], quotient)
         return found
 
@@ -185,9 +182,9 @@ class Network:
         self, level: int, matrix: Matrix, h: Input, d: Tensor
     ) -> Iterator[tuple[str, float]]:
         """How fast a layer's output, D and G change with each of D, H and W."""
-        w = self.weights[level]
+        at = {"d": d, "h": h, "w": self.weights[level]}
 
-        def output(h: Input, w: Tensor) -> Tensor:
+        def output(d: Tensor, h: Input, w: Tensor) -> Tensor:
             return self.act(self.layer(level, matrix, h, w), level)
 
         def by_h(d: Tensor, h: Input, w: Tensor) -> Tensor:
@@ -196,17 +193,17 @@ class Network:
         def by_w(d: Tensor, h: Input, w: Tensor) -> Tensor:
             return _product(h.T, self.spread(level, matrix, d, self.layer(level, matrix, h, w)))
 
-        yield "C_W", steepest(lambda v: output(h, v), w)
-        yield "L_W", steepest(lambda v: by_w(v, h, w), d)
-        yield "L_W", steepest(lambda v: by_w(d, h, v), w)
+        def along(f: Callable[..., Tensor], one: str) -> float:
+            return steepest(lambda v: f(**at | {one: v}), at[one])
+
+        yield "C_W", along(output, "w")
+        yield "L_W", max(along(by_w, one) for one in "dw")
         if level == 0 and self.depth > 1:
             return  # features stay, and nobody uses their D
-        h = h if isinstance(h, Tensor) else torch.from_numpy(h.toarray())
-        yield "C_H", steepest(lambda v: output(v, w), h)
-        yield "L_H", steepest(lambda v: by_h(v, h, w), d)
-        yield "L_H", steepest(lambda v: by_h(d, v, w), h)
-        yield "L_H", steepest(lambda v: by_h(d, h, v), w)
-        yield "L_W", steepest(lambda v: by_w(d, v, w), h)
+        at["h"] = h if isinstance(h, Tensor) else torch.from_numpy(h.toarray())
+        yield "C_H", along(output, "h")
+        yield "L_H", max(along(by_h, one) for one in "dhw")
+        yield "L_W", along(by_w, "h")
 
 
 def _gradient(f: Callable[[Tensor], Tensor], at: Tensor) -> tuple[float, Tensor]:

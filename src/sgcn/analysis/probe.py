@@ -120,8 +120,8 @@ class GradientProbe:
         truth = [exact.hidden(level).detach() for level in range(engine.model.depth)]
         wanted = _by_layer(gradient, engine.model.depth)
         errors = {layer: torch.empty(self.probes, g.numel()) for layer, g in wanted.items()}
-        embeddings: list[list[float]] = []
-        layer_gradients: list[list[float]] = []
+        zeroth: list[list[float]] = []
+        first: list[list[float]] = []
         for draw in range(self.probes):
             # An epoch of its own for each draw: within one, batches exclude each other.
             key = Key(self._stream, step * self.probes + draw)
@@ -135,13 +135,16 @@ class GradientProbe:
             formed = engine.form(passes)
             for layer, g in _by_layer(formed.gradient, engine.model.depth).items():
                 errors[layer][draw] = g - wanted[layer]
-            embeddings.append(_far(live.h, truth, this.nodes))
+            zeroth.append(_far(live.h, truth, this.nodes))
             if formed.corrected:  # by D of the loss over all training nodes
                 ds = [formed.corrected[level] for level in range(len(exact_d))]
-                layer_gradients.append(_far(ds, exact_d, this.nodes))
+                first.append(_far(ds, exact_d, this.nodes))
             else:
-                layer_gradients.append(_first_order(engine, batch, this, truth, flowing))
-        products = {layer: _products(errors.pop(layer)) for layer in wanted}
+                first.append(_first_order(engine, batch, this, truth, flowing))
+        products: dict[str, Float64] = {}
+        for layer in wanted:
+            rows = errors.pop(layer).double()
+            products[layer] = (rows @ rows.T).numpy()
         sizes = {layer: float(g.double().square().sum()) for layer, g in wanted.items()}
         every, size = sum(products.values()), sum(sizes.values())
         if not np.isfinite(every).all():
@@ -149,11 +152,10 @@ class GradientProbe:
                 f"the gradient of a probe at step {step} is not finite: training blew up, "
                 "expected finite numbers; lower the learning rate (lr)"
             )
-        zeroth, first = ([Mean.of(of) for of in zip(*rows, strict=True)]
-                         for rows in (embeddings, layer_gradients))  # fmt: skip
+        of_h, of_d = ([Mean.of(of) for of in zip(*each, strict=True)] for each in (zeroth, first))
         layers = [
             LayerErrors(layer, Split.of(products[layer], sizes[layer]), *means)
-            for layer, *means in zip_longest(wanted, zeroth, first)
+            for layer, *means in zip_longest(wanted, of_h, of_d)
         ]
         since = engine.progress.since_snapshot
         return Measured(step, since, math.sqrt(size), Split.of(np.asarray(every), size), layers)
@@ -190,12 +192,6 @@ def _by_layer(gradient: dict[str, Tensor], depth: int) -> dict[str, Tensor]:
     return {layer: torch.cat([torch.empty(0), *part]) for layer, part in parts.items()}
 
 
-def _products(errors: Tensor) -> Float64:
-    rows = errors.double()
-    found: Float64 = (rows @ rows.T).numpy()
-    return found
-
-
 def fresh_seeds(
     sampler: Sampler, nodes: Int32, all_nodes: int, batch_size: int, key: Key
 ) -> NodeSet | Int32:
@@ -221,27 +217,11 @@ def _first_order(
 ) -> list[float]:
     """|D - exact D|^2 / |exact D|^2 of layers 1..L-1, for the loss of the batch at hand.
 
-    D has a row for each node; those that the sample left out are zero in the pass.
-    """
-    exact = _layer_gradients(engine, batch, truth)
-    errors = []
-    for level, d in enumerate(exact):
-        ids = step.nodes[level].long()
-        here = d.index_select(0, ids)
-        rest = d.index_fill_(0, ids, 0.0).square().sum()
-        size = float(here.square().sum() + rest)
-        away = float((flowing[level] - here).square().sum() + rest)
-        errors.append(away / size if size > 0 else math.nan)
-    return errors
-
-
-def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[Tensor]:
-    """Gradients of the batch's loss by H^1..H^(L-1) of all nodes, no neighbour left out.
-
-    Only the batch's own neighbourhoods are walked: the embeddings are known already.
+    Exact D is by H^l of all nodes, no neighbour left out; those that the sample left out are zero
+    in the pass. Only the batch's own neighbourhoods are walked: the embeddings are known already.
     """
     model = engine.model
-    found: list[Tensor] = []
+    errors: list[float] = []
     rows = batch.nodes
     nodes = torch.from_numpy(rows)
     last = truth[-1].index_select(0, nodes).requires_grad_()
@@ -249,14 +229,19 @@ def _layer_gradients(engine: Engine, batch: Batch, truth: list[Tensor]) -> list[
     (d,) = torch.autograd.grad(loss, last)
     for level in range(model.depth - 1, 0, -1):
         block = exact_block(engine.graph, rows)
-        leaf = truth[level - 1].index_select(0, torch.from_numpy(block.src)).requires_grad_()
-        module = model.layers[level]
-        h = model.act(module(BlockOperator(block), leaf), level)
-        (d,) = torch.autograd.grad(h, leaf, d)
         rows = block.src
-        all_rows = torch.zeros(len(engine.graph), d.shape[1])
-        found.insert(0, all_rows.index_copy_(0, torch.from_numpy(rows).long(), d))
-    return found
+        leaf = truth[level - 1].index_select(0, torch.from_numpy(rows)).requires_grad_()
+        h = model.act(model.layers[level](BlockOperator(block), leaf), level)
+        (d,) = torch.autograd.grad(h, leaf, d)
+        exact = torch.zeros(len(engine.graph), d.shape[1])
+        exact.index_copy_(0, torch.from_numpy(rows).long(), d)
+        ids = step.nodes[level - 1].long()
+        here = exact.index_select(0, ids)
+        rest = exact.index_fill_(0, ids, 0.0).square().sum()
+        size = float(here.square().sum() + rest)
+        away = float((flowing[level - 1] - here).square().sum() + rest)
+        errors.insert(0, away / size if size > 0 else math.nan)
+    return errors
 
 
 def _far(found: Sequence[Tensor], exact: Sequence[Tensor], nodes: Sequence[Tensor]) -> list[float]:

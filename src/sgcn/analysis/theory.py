@@ -72,8 +72,8 @@ def propagation_error(
     if sampler.draws_nodes:
         rows = np.arange(len(graph), dtype=np.int32)
     entries = Entries.of(graph, rows)
-    needed = 2 * 8 * _GROUPS * len(entries.value)
-    check_memory(needed, f"moments of {len(entries.value):,} entries", "take a smaller graph")
+    size = len(entries.value)
+    check_memory(16 * _GROUPS * size, f"moments of {size:,} entries", "take a smaller graph")
     moments = Moments(entries, _GROUPS)
     for draw in tqdm(range(draws), desc=f"{sampler.name}: M", leave=False, disable=None):
         key = Key(seed, draw)
@@ -106,15 +106,11 @@ class Entries:
             len(graph), rows, row[order], col[order], block.weights[order].astype(np.float64)
         )
 
-    def index_of(self, row: Int64, col: Int64) -> Int64:
-        """The indices of the entries (row, col)."""
-        found: Int64 = np.searchsorted(self._order, row * self.nodes + col)
-        return found
-
     @cached_property
-    def _order(self) -> Int64:
-        order: Int64 = self.row * self.nodes + self.col
-        return order
+    def places(self) -> Int64:
+        """Of the entries in a matrix of all columns, read row by row: they ascend."""
+        places: Int64 = self.row * self.nodes + self.col
+        return places
 
 
 class Moments:
@@ -131,7 +127,8 @@ class Moments:
     def add(self, group: int, block: Block) -> None:
         kept = self._row_of[block.dst]
         row = np.repeat(kept, np.diff(block.indptr))
-        at = self.entries.index_of(row, block.src[block.indices].astype(np.int64))
+        places = row * self.entries.nodes + block.src[block.indices].astype(np.int64)
+        at = np.searchsorted(self.entries.places, places)
         value = block.weights.astype(np.float64)
         self.total[group][at] += value  # a block has an entry once
         self.squares[group][at] += value**2

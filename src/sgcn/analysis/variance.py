@@ -4,6 +4,7 @@ a table of them, and a picture: errors against steps, a row a sampler, a line an
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -45,46 +46,35 @@ def measure(
             )
     first, graph, model = prepare(configs[0])
     chosen = first.training.model  # `auto` is decided
-    configs = [
-        replace(config, training=replace(config.training, model=chosen)) for config in configs
-    ]
+    configs = [replace(c, training=replace(c.training, model=chosen)) for c in configs]
     for config in configs:
         rehearse(config.training, graph, model)
     probe.check_room(model, "take fewer probes")
-    return (
-        _result(config, graph, model, replace(probe, steps=[]), steps, quiet) for config in configs
-    )
+    return (_result(c, graph, model, replace(probe, steps=[]), steps, quiet) for c in configs)
 
 
 def _result(
     config: Config, graph: Graph, fresh: Model, probe: GradientProbe, steps: int, quiet: bool
 ) -> dict[str, Any]:
     training, options = config.training, config.training.loop
-    epochs, batches = _schedule(config, graph, steps)
+    # No epoch is longer than a pass, and few steps are in excess.
+    one_pass = options.batches_per_epoch or training.sampler.batches(
+        graph, NodeSet(train_nodes(graph), len(graph)), options.batch_size
+    )
+    epochs = math.ceil(steps / one_pass)
     sinks: list[Sink] = [Progress()] if sys.stderr.isatty() and not quiet else []
     failed = None
     try:
         fit(
             copy.deepcopy(fresh), graph, training=training,
             estimator=training.estimator.with_options(warmup=0),  # corrections are what is measured
-            epochs=epochs, batches_per_epoch=batches, preaggregate=bool(options.preaggregate),
-            evaluate_every=epochs, patience=None, sinks=sinks, callbacks=[probe],
+            epochs=epochs, batches_per_epoch=math.ceil(steps / epochs), evaluate_every=epochs,
+            preaggregate=bool(options.preaggregate), patience=None, sinks=sinks, callbacks=[probe],
         )  # fmt: skip
     except TrainingDiverged as error:  # a finding, not the end of the other runs
         failed = str(error)
     names = {"sampler": training.sampler.name, "estimator": training.estimator_name}
     return names | ({} if failed is None else {"failed": failed}) | probe.summary()
-
-
-def _schedule(config: Config, graph: Graph, steps: int) -> tuple[int, int]:
-    """Epochs and batches in each: no epoch is longer than a pass, and few steps are in excess."""
-    options = config.training.loop
-    train = train_nodes(graph)
-    one_pass = options.batches_per_epoch or config.training.sampler.batches(
-        graph, NodeSet(train, len(graph)), options.batch_size
-    )
-    epochs = -(-steps // one_pass)
-    return epochs, -(-steps // epochs)
 
 
 # -- for people ---------------------------------------------------------------------------------
@@ -128,12 +118,13 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
         line = axes[samplers.index(result["sampler"])]
         color = f"C{estimators.index(result['estimator'])}"
         for axis, name in zip(line, COLUMNS, strict=True):
-            at, value, error = _series(result["steps"], name)
+            keys = ("step", name, f"{name}_error")  # what is missing is NaN, and has no error
+            at, value, error = (np.array([s[k] for s in result["steps"]], float) for k in keys)
             # A logarithmic axis cannot show a bias that came out below zero.
             known = value > 0
             axis.errorbar(
-                at[known], value[known], np.minimum(error, 0.9 * value)[known], color=color,
-                label=result["estimator"], marker="o", ms=3, elinewidth=0.8,
+                at[known], value[known], np.minimum(np.nan_to_num(error), 0.9 * value)[known],
+                color=color, label=result["estimator"], marker="o", ms=3, elinewidth=0.8,
             )  # fmt: skip
     for line, sampler in zip(axes, samplers, strict=True):
         line[0].set(ylabel=f"{sampler}\nrelative to |G|²", yscale="log")
@@ -142,11 +133,3 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
         axes[-1, column].set_xlabel("step")
     axes[0, 0].legend()
     save(figure, [out])
-
-
-def _series(steps: Sequence[Mapping[str, Any]], name: str) -> tuple[Any, Any, Any]:
-    """Steps, values and errors; NaN where a value is missing, no error where that is."""
-    at = np.array([step["step"] for step in steps], float)
-    value = np.array([step[name] for step in steps], float)
-    error = np.array([step[f"{name}_error"] for step in steps], float)
-    return at, value, np.nan_to_num(error)

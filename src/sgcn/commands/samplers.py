@@ -18,7 +18,5 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.options import known_name, page
     from sgcn.samplers import SAMPLERS
 
-    for name in args.names:
-        known_name("sampler", name, SAMPLERS)
-    chosen = [SAMPLERS[name] for name in args.names or SAMPLERS]
+    chosen = [SAMPLERS[known_name("sampler", name, SAMPLERS)] for name in args.names or SAMPLERS]
     print("\n\n".join(page(kind.name, kind.summary, kind) for kind in chosen))

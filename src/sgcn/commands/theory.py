@@ -58,15 +58,15 @@ def run(args: argparse.Namespace) -> None:
     rows = theory.some_rows(graph, first.training.loop.batch_size, seed)
     results: list[dict[str, Any]] = []
     for config in configs:
+        sampler, depth = config.training.sampler, config.training.model.layers
         found = theory.propagation_error(
-            graph, config.training.sampler, rows,
-            draws=args.draws, seed=seed, depth=config.training.model.layers,
+            graph, sampler, rows, draws=args.draws, seed=seed, depth=depth
         )
         if not results:
             print(f"{'sampler':<10}{'E|M - Pbar|^2':>22}{'formula':>10}{'|Pbar - P|^2':>24}"
                   f"{'formula':>10}{'rows':>9}")  # fmt: skip
-        print(_row(config.training.sampler.name, found), flush=True)
-        results.append({"sampler": config.training.sampler.name, **found.as_dict(), "bounds": None})
+        print(_row(sampler.name, found), flush=True)
+        results.append({"sampler": sampler.name, **found.as_dict(), "bounds": None})
     if model is not None:
         for config, asked, result in zip(configs, options, results, strict=True):
             try:
@@ -145,34 +145,26 @@ def _row(name: str, found: Any) -> str:
 def _lines(name: str, report: Report, train: int) -> list[str]:
     """The bounds of one sampler, for people."""
     n, deltas = report.norms, report.deltas
+    found = {line.name: line.measured for line in report.lines}
+    wanted, size, error = report.large_batch.values()
     lines = [
         f"{name}: B_LA {n.B_LA:.3g}, B_W {n.B_W:.3g}, B_X {n.B_X:.3g}, C_sigma {n.C_sigma:.3g}, "
         f"L_sigma {n.L_sigma:.3g}, C_loss {n.C_loss:.3g}, L_loss {n.L_loss:.3g}",
         f"{'':<22}{'bound':>10}{'measured':>10}  how loose the bound is",
-    ]
-    lines += [
-        f"{line.name:<22}{line.bound:>10.2e}{line.measured:>10.2e}  {line.sentence} ({line.what})"
-        for line in report.lines
-    ]
-    lines.append(", ".join(f"{key} {value:.2e}" for key, value in deltas.items()))
-    for number, theorem in enumerate(report.theorems, 1):
-        lines.append(
-            f"theorem {number} ({'SGCN' + '+' * (number - 1)}): learning rate {theorem.rate:.2e}; "
-            f"after {report.steps:,} steps mean |gradient|^2 <= {theorem.bound:.2e}; residual "
-            f"error {theorem.residual:.2e}"
-        )
-    found = {line.name: line.measured for line in report.lines}
+        *(f"{line.name:<22}{line.bound:>10.2e}{line.measured:>10.2e}  {line.sentence} ({line.what})"
+          for line in report.lines),
+        ", ".join(f"{key} {value:.2e}" for key, value in deltas.items()),
+        *(f"theorem {number} ({'SGCN' + '+' * (number - 1)}): learning rate {theorem.rate:.2e}; "
+          f"after {report.steps:,} steps mean |gradient|^2 <= {theorem.bound:.2e}; residual "
+          f"error {theorem.residual:.2e}" for number, theorem in enumerate(report.theorems, 1)),
+    ]  # fmt: skip
     if found["L_F"] > 0:
-        lines.append(
-            f"the L_F that was measured allows a learning rate of {1.0 / found['L_F']:.2e}"
-        )
-    lines.append(
+        rate = 1.0 / found["L_F"]
+        lines.append(f"the L_F that was measured allows a learning rate of {rate:.2e}")
+    return [
+        *lines,
         "the residual error of theorem 1 takes Gbar for the mean gradient; the squared bias that "
-        f"was measured is {found['2 (Delta_n + Delta_b)']:.2e}"
-    )
-    wanted, size, error = report.large_batch.values()
-    lines.append(
+        f"was measured is {found['2 (Delta_n + Delta_b)']:.2e}",
         f"a snapshot within {wanted:g} of the gradient asks for B' = {size:,} of "
-        f"{train:,} training nodes; found for that size: {error:.2g}"
-    )
-    return lines
+        f"{train:,} training nodes; found for that size: {error:.2g}",
+    ]

@@ -228,15 +228,10 @@ def distance(a: Tensor, b: Tensor) -> float:
     return float(difference(a, b).norm())
 
 
-def added(out: Tensor, base: Tensor) -> Tensor:
-    """out + base, a constant."""
-    return applied(_Shifted, out, None, base) if _pooled(out, base) else out + base
-
-
-def shifted(out: Tensor, reference: Tensor, base: Tensor) -> Tensor:
+def shifted(out: Tensor, reference: Tensor | None, base: Tensor) -> Tensor:
     """base + (out - reference), in this order: where nothing has moved it is exactly ``base``."""
     if not _pooled(out, reference, base):
-        return base + (out - reference)
+        return base + (out if reference is None else out - reference)
     return applied(_Shifted, out, reference, base)
 
 

@@ -7,7 +7,7 @@ layer, only what the rows of a chunk and their neighbours take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,7 +69,11 @@ class Part:
     operator: Operator
     sources: Tensor | None
     nodes: Tensor | None
-    at_once: bool = False
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it is the whole layer."""
+        return self.sources is None
 
 
 @dataclass(eq=False)
@@ -83,7 +87,6 @@ class LayerRows:
     rows: Int32 | None = None
     block: Block | None = None
     sums: RowStore | None = None  # P X, if it was computed beforehand
-    keep_sums: bool = True  # P X that is computed on the way is kept for the next pass
 
     def __len__(self) -> int:
         return len(self.graph) if self.rows is None else len(self.rows)
@@ -93,7 +96,8 @@ class LayerRows:
         if chunk is None or chunk >= len(self):
             yield self._all_at_once
             return
-        for lo, hi in _ranges(len(self), chunk):
+        for lo in range(0, len(self), chunk):
+            hi = min(lo + chunk, len(self))
             rows = np.arange(lo, hi, dtype=np.int32) if self.rows is None else self.rows[lo:hi]
             if self.sums is not None:
                 ids = torch.from_numpy(rows)
@@ -115,21 +119,21 @@ class LayerRows:
         elif self.rows is not None:
             operator = RowsOperator(self.graph, self.rows)
         else:
-            operator = GraphOperator(self.graph, keep_sums=self.keep_sums)
-        return Part(0, len(self), operator, None, nodes, at_once=True)
+            operator = GraphOperator(self.graph)
+        return Part(0, len(self), operator, None, nodes)
 
     @cached_property
     def _index_of(self) -> Tensor:
         """Which row of the layer below a node has."""
         assert self.block is not None
-        index = torch.empty(len(self.graph), dtype=torch.int32)
-        index[self.block.src] = torch.arange(len(self.block.src), dtype=torch.int32)
-        return index
+        return positions(self.block.src, len(self.graph))
 
 
-def _ranges(n: int, chunk: int | None) -> list[tuple[int, int]]:
-    step = max(n, 1) if chunk is None else chunk
-    return [(lo, min(lo + step, n)) for lo in range(0, max(n, 1), step)]
+def positions(ids: Int32, nodes: int) -> Tensor:
+    """Where each of the nodes stands among ``ids``, or -1."""
+    index = torch.full((nodes,), -1, dtype=torch.int32)
+    index[ids] = torch.arange(len(ids), dtype=torch.int32)
+    return index
 
 
 @dataclass(eq=False)
@@ -171,12 +175,7 @@ class ExactPass:
             rows: Tensor | None = None
             for part in layer.parts(self.chunk):
                 if part.at_once:
-                    segment = self._run(level, part)
-                    if torch.is_grad_enabled() and not segment.z.requires_grad:
-                        # Of a layer without weights: it may be someone's table.
-                        z = segment.z.clone()
-                        segment = _Segment(segment.leaf, z, self.network.act(z, level))
-                    self._at_once[level] = segment
+                    self._at_once[level] = segment = self._run(level, part)
                     rows = segment.z.detach()
                 else:
                     with torch.no_grad():
@@ -196,6 +195,8 @@ class ExactPass:
             leaf = self.hidden(level - 1, part.sources).detach()
             leaf = leaf.requires_grad_() if torch.is_grad_enabled() else leaf
         z = self.network.run_layer(level, self.weights, part.operator, leaf)
+        if torch.is_grad_enabled() and not z.requires_grad:
+            z = z.clone()  # of a layer without weights: it may be someone's table
         return _Segment(leaf, z, self.network.act(z, level))
 
     def hidden(self, level: int, ids: Tensor | None = None) -> Tensor:
@@ -205,16 +206,16 @@ class ExactPass:
         z = self.z[level] if ids is None else self.z[level].index_select(0, ids)
         return self.network.act(z, level)
 
+    def _in_parts(self, level: int, ids: Tensor | None = None) -> Iterable[Tensor | None]:
+        """``ids`` of a layer's rows, or all of them for None, as many at a time as a part has."""
+        if self.chunk is None:
+            return [ids]
+        return torch.split(torch.arange(len(self.z[level])) if ids is None else ids, self.chunk)
+
     def square(self, level: int, ids: Tensor | None = None) -> float:
         """The squared Frobenius norm of H of layer ``level``, of all its rows or of some."""
-        total = 0.0
-        for lo, hi in _ranges(len(self.z[level]) if ids is None else len(ids), self.chunk):
-            if ids is None and self.chunk is None:
-                h = self.hidden(level).detach()
-            else:
-                h = self.hidden(level, torch.arange(lo, hi) if ids is None else ids[lo:hi]).detach()
-            total += float(h.norm()) ** 2
-        return total
+        parts = (self.hidden(level, part).detach() for part in self._in_parts(level, ids))
+        return sum(float(h.norm()) ** 2 for h in parts)
 
     def logits(self, rows: Tensor | None = None) -> Tensor:
         """Logits of rows of the last layer, of all of them for None."""
@@ -222,14 +223,12 @@ class ExactPass:
             return self._logits if rows is None else self._logits.index_select(0, rows)
         last = self.network.depth - 1
         with torch.no_grad():
-            if self.chunk is None:
-                return self.network.run_head(self.weights, self.hidden(last, rows))
-            rows = torch.arange(len(self.z[last])) if rows is None else rows
-            parts = [
-                self.network.run_head(self.weights, self.hidden(last, rows[lo:hi]))
-                for lo, hi in _ranges(len(rows), self.chunk)
-            ]
-            return torch.cat(parts)
+            return _joined(
+                [
+                    self.network.run_head(self.weights, self.hidden(last, part))
+                    for part in self._in_parts(last, rows)
+                ]
+            )
 
     def backward(self, loss: Loss) -> tuple[float, Gradient, list[Tensor]]:
         """The loss, its gradient, and the layer gradients D by H^1 .. H^(L-1)."""
@@ -261,10 +260,11 @@ class ExactPass:
         last = self.network.depth - 1
         value, gradient = 0.0, Gradient()
         by_rows: list[Tensor] = []
-        for lo, hi in _ranges(len(self.z[last]), self.chunk):
-            rows = None if self.chunk is None else torch.arange(lo, hi)
+        hi = 0
+        for rows in self._in_parts(last):
             leaf = self.hidden(last, rows).detach().requires_grad_()
             logits = self.network.run_head(self.weights, leaf)
+            lo, hi = hi, hi + len(leaf)
             part = loss(logits, lo, hi)
             if part is None:
                 by_rows.append(torch.zeros_like(leaf))
@@ -279,7 +279,11 @@ class ExactPass:
         for name, weight in self.weights.items():  # a chunk may be without any loss
             if name.startswith("head."):
                 gradient.setdefault(name, torch.zeros_like(weight))
-        return value, gradient, by_rows[0] if len(by_rows) == 1 else torch.cat(by_rows)
+        return value, gradient, _joined(by_rows)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def chunk_for(graph: Graph, weights: Weights) -> int | None:
@@ -289,41 +293,6 @@ def chunk_for(graph: Graph, weights: Weights) -> int | None:
     """
     widths = sum(weight.shape[-1] for weight in weights.values() if weight.ndim == 2)
     return None if 4 * 4 * len(graph) * widths <= physical_memory() // 2 else _CHUNK
-
-
-class _Sums:
-    """The network whose only layer is P X."""
-
-    depth = 1
-
-    def run_layer(self, level: int, weights: Weights, operator: Operator, h: Input) -> Tensor:
-        return operator.times(h)
-
-    def act(self, z: Tensor, level: int) -> Tensor:
-        return z
-
-    def run_head(self, weights: Weights, h: Tensor) -> Tensor:
-        return h
-
-    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        return iter(())
-
-    def modules(self) -> Iterator[torch.nn.Module]:
-        return iter(())
-
-
-@torch.no_grad()
-def sum_features(
-    graph: Graph,
-    features: RowStore,
-    *,
-    chunk: int | None = None,
-    allocate: Allocate = torch.zeros,
-) -> Tensor:
-    """P X, computed once for all steps."""
-    layers = [LayerRows(graph, keep_sums=False)]
-    sums = ExactPass(_Sums(), {}, layers, features, chunk=chunk, allocate=allocate)
-    return sums.forward().z[0]
 
 
 @contextmanager
@@ -340,11 +309,20 @@ def _scoring(network: Network) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _forward(network: Network, graph: Graph, features: RowStore, chunk: int | None) -> ExactPass:
+def whole_pass(
+    network: Network,
+    graph: Graph,
+    features: RowStore,
+    *,
+    chunk: int | None = None,
+    allocate: Allocate = torch.zeros,
+) -> ExactPass:
+    """A pass over all nodes that has only its last layer left, and no gradient."""
     weights = dict(network.named_parameters())
     chunk = chunk_for(graph, weights) if chunk is None else chunk
-    layers = [LayerRows(graph, keep_sums=False)] * network.depth
-    return ExactPass(network, weights, layers, features, chunk=chunk).forward(keep=False)
+    layers = [LayerRows(graph)] * network.depth
+    found = ExactPass(network, weights, layers, features, chunk=chunk, allocate=allocate)
+    return found.forward(keep=False)
 
 
 def predict(
@@ -352,13 +330,10 @@ def predict(
 ) -> Tensor:
     """Logits of every node."""
     with _scoring(network):
-        return _forward(network, graph, features, chunk).logits()
+        return whole_pass(network, graph, features, chunk=chunk).logits()
 
 
-@torch.no_grad()
-def embed(
-    network: Network, graph: Graph, features: RowStore, *, chunk: int | None = None
-) -> Tensor:
+def embed(network: Network, graph: Graph, features: RowStore) -> Tensor:
     """H^L of every node."""
     with _scoring(network):
-        return _forward(network, graph, features, chunk).hidden(network.depth - 1)
+        return whole_pass(network, graph, features).hidden(network.depth - 1)

@@ -15,11 +15,7 @@ Gradient = dict[str, Tensor]
 
 
 def pull(
-    value: Tensor,
-    weights: Weights,
-    prefix: str,
-    leaf: Tensor | None,
-    flowing: Tensor | None,
+    value: Tensor, weights: Weights, prefix: str, leaf: Tensor | None, flowing: Tensor | None
 ) -> tuple[Gradient, Tensor | None]:
     """The gradient of ``value`` by the weights under ``prefix``, and by ``leaf``.
 

@@ -48,8 +48,7 @@ class LazyRows:
     requires_grad = False
 
     def __init__(self, store: RowStore, ids: Tensor | None = None) -> None:
-        self.store = store
-        self._ids = ids
+        self.store, self._ids = store, ids
 
     @property
     def is_all(self) -> bool:
@@ -58,9 +57,8 @@ class LazyRows:
 
     @property
     def ids(self) -> Tensor:
-        return (
-            torch.arange(self.store.shape[0], dtype=torch.int32) if self._ids is None else self._ids
-        )
+        count = self.store.shape[0]
+        return torch.arange(count, dtype=torch.int32) if self._ids is None else self._ids
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,6 +77,14 @@ class LazyRows:
     def dropped(self, stream: np.uint64, share: float) -> LazyRows:
         """The rows after dropout, read once."""
         return LazyRows(self.store.dropped(self.ids, stream, share))
+
+    def in_place(self) -> tuple[Tensor, Tensor | None]:
+        """A tensor, and which of its rows are meant (None: all): the table, if a kernel can read
+        it where it is."""
+        table = self.store.table
+        if table is None or table.device.type != "cpu":
+            return self.dense(), None
+        return table, self._ids
 
     def dense(self) -> Tensor:
         """The rows as a float32 tensor."""

@@ -6,18 +6,21 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sgcn.block import Block
+from sgcn.block import Block, Float32, Int32, Int64
 from sgcn.compute.buffers import applied, empty, numbers
-from sgcn.compute.inputs import Input, LazyRows, RowStore, as_tensor
+from sgcn.compute.inputs import Input, LazyRows
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels import Propagation
 from sgcn.kernels import spmm as kernels
-from sgcn.machine import physical_memory
+
+#: Row pointers, indices of columns and values.
+Csr = tuple[Int64, Int32, Float32]
+Numbers = npt.NDArray[Any]  # float32, or the bits of 16-bit numbers
 
 
 class Operator(ABC):
@@ -83,13 +86,45 @@ class _Aggregate(torch.autograd.Function):
         return ctx.operator.times_transposed(g.contiguous()), None
 
 
-class BlockOperator(Operator):
+class _Held(Operator):
+    """A matrix that is held by its rows, and by its columns once a gradient asks for it."""
+
+    _by_row: Any
+    _by_column: Any
+
+    @abstractmethod
+    def _entries(self, held: Any) -> Csr:
+        """What is held, with all values written out."""
+
+    @abstractmethod
+    def _multiply(self, held: Any, h: Numbers, ids: Any, out: Float32) -> None:
+        """The product with rows ``ids`` of h, or all for None."""
+
+    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
+        return _tensors(self._entries(self._by_row))
+
+    def times(self, h: Input) -> Tensor:
+        table, ids = h.in_place() if isinstance(h, LazyRows) else (h, None)
+        return self._product(self._by_row, table, ids, self.shape)
+
+    def times_transposed(self, g: Tensor) -> Tensor:
+        return self._product(self._by_column, g, None, self.shape[::-1])
+
+    def _product(self, held: Any, h: Tensor, ids: Tensor | None, shape: tuple[int, int]) -> Tensor:
+        if h.device.type != "cpu":  # by torch; this path was never run on a GPU
+            indptr, indices, values = (part.to(h.device) for part in _tensors(self._entries(held)))
+            return torch.sparse_csr_tensor(indptr, indices.long(), values, shape) @ h.float()
+        out = empty(shape[0], h.shape[1])
+        self._multiply(held, numbers(h), None if ids is None else ids.numpy(), out.numpy())
+        return out
+
+
+class BlockOperator(_Held):
     """A sampled block."""
 
     def __init__(self, block: Block) -> None:
-        self.block = block
-        self.shape = block.shape
-        self.edges = block.edges
+        self.block, self.shape, self.edges = block, block.shape, block.edges
+        self._by_row: Csr = (block.indptr, block.indices, block.weights)
 
     @cached_property  # a property where the base declares a variable: read-only is enough
     def own_index(self) -> Tensor | None:  # type: ignore[override]
@@ -97,52 +132,26 @@ class BlockOperator(Operator):
         if block.src is block.dst:
             return None
         if len(block.dst_in_src) and block.dst_in_src.min() < 0:
-            raise SgcnError(
-                "this layer reads the node itself, but a destination is not among the sources: "
-                "set the sampler's keep_destinations to true"
-            )
+            raise destinations_missing()
         return torch.from_numpy(block.dst_in_src)
 
-    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        block = self.block
-        return (
-            torch.from_numpy(block.indptr),
-            torch.from_numpy(block.indices),
-            torch.from_numpy(block.weights),
-        )
-
-    def times(self, h: Input) -> Tensor:
-        block = self.block
-        ids: np.ndarray[Any, Any] | None = None
-        if isinstance(h, LazyRows):
-            table = h.store.table
-            if table is not None and table.device.type == "cpu":
-                ids = h.ids.numpy()
-                h = table
-            else:
-                h = h.dense()
-        if h.device.type != "cpu":
-            return _device_product(self.csr(), self.shape, h)
-        out = empty(self.shape[0], h.shape[1])
-        kernels.spmm(block.indptr, block.indices, block.weights, numbers(h), ids, out.numpy())
-        return out
-
     @cached_property
-    def _transposed(self) -> tuple[Any, Any, Any]:
-        block = self.block
-        turned: tuple[Any, Any, Any] = kernels.transpose(
-            block.indptr, block.indices, block.weights, self.shape[1]
-        )
+    def _by_column(self) -> Csr:
+        turned: Csr = kernels.transpose(*self._by_row, self.shape[1])
         return turned
 
-    def times_transposed(self, g: Tensor) -> Tensor:
-        if g.device.type != "cpu":
-            indptr, indices, values = (torch.from_numpy(part) for part in self._transposed)
-            turned = (self.shape[1], self.shape[0])
-            return _device_product((indptr, indices, values), turned, g)
-        out = empty(self.shape[1], g.shape[1])
-        kernels.spmm(*self._transposed, g.numpy(), None, out.numpy())
-        return out
+    def _entries(self, held: Csr) -> Csr:
+        return held
+
+    def _multiply(self, held: Csr, h: Numbers, ids: Any, out: Float32) -> None:
+        kernels.spmm(*held, h, ids, out)
+
+
+def destinations_missing() -> SgcnError:
+    return SgcnError(
+        "this layer reads the node itself, but a destination is not among the sources: "
+        "set the sampler's keep_destinations to true"
+    )
 
 
 class Shifted(Operator):
@@ -171,108 +180,65 @@ class Shifted(Operator):
         return self.inner.times_transposed(g)
 
 
-def _is_float32(store: RowStore) -> bool:
-    return store.table is not None and store.table.dtype == torch.float32
+class _Rows(_Held):
+    """Rows of P through the two scaling vectors: no value per edge."""
 
-
-class GraphOperator(Operator):
-    """P itself, through the two scaling vectors: no value per edge."""
-
-    own_index = None
     keeps_constants = False
 
-    def __init__(self, graph: Graph, *, keep_sums: bool = True) -> None:
-        self.graph, self._keep_sums = graph, keep_sums
-        self.shape = (len(graph), len(graph))
-        self.edges = graph.edges + len(graph) * graph.self_loops
-        self._known: tuple[RowStore, Tensor] | None = None
+    def __init__(self, by_row: Propagation, nodes: int) -> None:
+        self._by_row: Propagation = by_row
+        self.shape = (len(by_row.indptr) - 1, nodes)
 
-    def sums_first(self, h: Input) -> bool:
-        """X never changes, so P X is made once, if memory has room for a second X."""
-        if not self._keep_sums:
-            return False
-        if not isinstance(h, LazyRows) or not h.is_all or not _is_float32(h.store):
-            return False
-        return 4 * 4 * h.shape[0] * h.shape[1] <= physical_memory()
+    def _turned(self) -> Csr:
+        turned: Csr = kernels.transpose(*self._by_row[:3], self.shape[1])
+        return turned
+
+    @cached_property
+    def _by_column(self) -> Propagation:
+        """P^T = diag(c) (A + I)^T diag(r)."""
+        p = self._by_row
+        return Propagation(*self._turned(), p.col, p.row, p.loops)
+
+    def _entries(self, held: Propagation) -> Csr:
+        written: Csr = kernels.edge_weights(held)
+        return written
+
+    def _multiply(self, held: Propagation, h: Numbers, ids: Any, out: Float32) -> None:
+        kernels.propagate(held, h if ids is None else h[ids], out)
+
+
+class GraphOperator(_Rows):
+    """P itself."""
+
+    own_index = None
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph.propagation, len(graph))
+        self.graph = graph
+        self.edges = graph.edges + len(graph) * graph.self_loops
+
+    def _turned(self) -> Csr:
+        if not self.graph.directed:  # A is its own transpose
+            return self._by_row[:3]
+        return self.graph.memo("transposed", super()._turned)
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self.graph.memo("csr", lambda: _weighed(self.graph.propagation))
-
-    def times(self, h: Input) -> Tensor:
-        if isinstance(h, LazyRows) and self.sums_first(h):
-            if self._known is None or self._known[0] is not h.store:
-                self._known = (h.store, self.times(h.dense()))
-            return self._known[1]
-        if isinstance(h, LazyRows):
-            table = h.store.table if h.is_all else None
-            h = h.dense() if table is None else table
-        if h.device.type != "cpu":
-            return _device_product(self.csr(), self.shape, h)
-        p = self.graph.propagation
-        out = empty(self.shape[0], h.shape[1])
-        kernels.propagate(p, numbers(h), out.numpy())
-        return out
-
-    def times_transposed(self, g: Tensor) -> Tensor:
-        # P^T = diag(c) (A + I)^T diag(r): an undirected A is its own transpose.
-        p = self.graph.propagation
-        parts = p[:3]
-        if self.graph.directed:
-            parts = self.graph.memo(
-                "transposed", lambda: kernels.transpose(*p[:3], len(self.graph))
-            )
-        turned = Propagation(*parts, p.col, p.row, p.loops)
-        if g.device.type != "cpu":
-            return _device_product(_weighed(turned), self.shape, g)
-        out = empty(self.shape[1], g.shape[1])
-        kernels.propagate(turned, g.numpy(), out.numpy())
-        return out
+        return self.graph.memo("csr", super().csr)
 
 
-def _weighed(p: Propagation) -> tuple[Tensor, Tensor, Tensor]:
-    """P with its values written out, for a device that has no kernel of ours."""
-    indptr, indices, values = kernels.edge_weights(p)
-    return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)
-
-
-class RowsOperator(Operator):
+class RowsOperator(_Rows):
     """P[rows, :] for any rows: what the last layer of a whole pass needs, if its loss is theirs.
 
     Entries are held a second time, by rows and by columns: 4 bytes each, and no value per edge.
     """
 
-    keeps_constants = False
-
-    def __init__(self, graph: Graph, rows: np.ndarray[Any, Any]) -> None:
+    def __init__(self, graph: Graph, rows: Int32) -> None:
         p = graph.propagation
         indptr, indices, values = kernels.take_rows(p.indptr, p.indices, p.values, p.loops, rows)
-        self._by_row = Propagation(indptr, indices, values, p.row[rows], p.col, False)
-        self.shape = (len(rows), len(graph))
+        taken = Propagation(indptr, indices, values, p.row[rows], p.col, False)
+        super().__init__(taken, len(graph))
         self.edges = len(self._by_row.indices)
         self.own_index = torch.from_numpy(rows)
-
-    @cached_property
-    def _by_column(self) -> Propagation:
-        p = self._by_row
-        indptr, indices, values = kernels.transpose(*p[:3], self.shape[1])
-        return Propagation(indptr, indices, values, p.col, p.row, False)
-
-    def csr(self) -> tuple[Tensor, Tensor, Tensor]:
-        return _weighed(self._by_row)
-
-    def times(self, h: Input) -> Tensor:
-        return self._product(self._by_row, as_tensor(h), self.shape)
-
-    def times_transposed(self, g: Tensor) -> Tensor:
-        return self._product(self._by_column, g, self.shape[::-1])
-
-    @staticmethod
-    def _product(p: Propagation, h: Tensor, shape: tuple[int, int]) -> Tensor:
-        if h.device.type != "cpu":
-            return _device_product(_weighed(p), shape, h)
-        out = empty(shape[0], h.shape[1])
-        kernels.propagate(p, numbers(h), out.numpy())
-        return out
 
 
 class Preaggregated(Operator):
@@ -283,21 +249,20 @@ class Preaggregated(Operator):
     precomputed = True
 
     def __init__(self, rows: LazyRows) -> None:
-        self.rows = rows
+        self.rows, self.edges = rows, 0
         self.shape = (rows.shape[0], rows.shape[0])
-        self.edges = 0
 
     def aggregate(self, h: Input) -> Tensor:
         if h.requires_grad:
             raise self._refusal("changes them before")
         return self._sums
 
+    def times(self, h: Input) -> Tensor:
+        return self._sums
+
     @cached_property
     def _sums(self) -> Tensor:
         return self.rows.dense()
-
-    def times(self, h: Input) -> Tensor:
-        return self._sums
 
     def csr(self) -> tuple[Tensor, Tensor, Tensor]:
         raise self._refusal("weighs edges itself")
@@ -313,9 +278,6 @@ class Preaggregated(Operator):
         raise AssertionError("features have no gradient")
 
 
-def _device_product(
-    csr: tuple[Tensor, Tensor, Tensor], shape: tuple[int, int], h: Tensor
-) -> Tensor:
-    """M h by torch, for tensors that are not on the CPU (this path was never run on a GPU)."""
-    indptr, indices, values = (part.to(h.device) for part in csr)
-    return torch.sparse_csr_tensor(indptr, indices.long(), values, shape) @ h.float()
+def _tensors(parts: Csr) -> tuple[Tensor, Tensor, Tensor]:
+    indptr, indices, values = parts
+    return torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(values)

@@ -12,6 +12,7 @@ from sgcn.estimators.schedule import RESTART_RULES, RestartRule, Schedule
 from sgcn.options import Options, Rule, choice, is_integer, known_name, one_of, option, optional
 from sgcn.options import part as section
 from sgcn.samplers import Sampler
+from sgcn.samplers.base import Estimates
 
 
 def _share_or_count() -> Rule:
@@ -41,7 +42,7 @@ class Estimator(Options):
 
     def check(self, sampler: Sampler) -> None:
         """Make sure that the rules can correct what ``sampler`` estimates."""
-        if self.takes_snapshots and not sampler.estimates.close_to_p:
+        if self.takes_snapshots and sampler.estimates is Estimates.OTHER:
             raise SgcnError(
                 f"{sampler.name} draws blocks that estimate {sampler.estimates.value}, but rules "
                 "with snapshots correct by exact sums with P: expected the rules plain and plain "

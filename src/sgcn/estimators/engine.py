@@ -20,15 +20,15 @@ import torch
 from torch import Tensor
 
 from sgcn.block import Batch, Int32
-from sgcn.compute.exact import ExactPass
+from sgcn.compute.exact import ExactPass, LayerRows
 from sgcn.compute.gradients import Gradient, Weights
-from sgcn.errors import SgcnError, TrainingDiverged
-from sgcn.estimators import Estimator
+from sgcn.compute.operators import destinations_missing
+from sgcn.errors import TrainingDiverged
+from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.gradient import Formed, Past
 from sgcn.estimators.gradient.base import square
-from sgcn.estimators.gradient.plain import Plain
 from sgcn.estimators.operands import Operands, needed_rows, worth_preaggregating
-from sgcn.estimators.passes import Pass, Step, forward
+from sgcn.estimators.passes import Pass, Step
 from sgcn.estimators.recall import Recall
 from sgcn.estimators.schedule import Progress
 from sgcn.estimators.shortcuts import Shortcuts
@@ -39,7 +39,22 @@ from sgcn.rows import History, allocate
 from sgcn.samplers.base import Feedback, NodeSet, Sampler, State, exact_block
 from sgcn.task import Task
 
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_PLAIN = make_estimator("sgcn", restart="never")  # what steps before the first snapshot are
+
+
+@dataclass(eq=False)
+class Passes:
+    """The passes of one regular step, and what `commit` will write of them."""
+
+    batch: Batch
+    step: Step
+    rules: Estimator
+    recall: Recall
+    live: Pass
+    stale: Pass | None
+    transfer: float  # seconds spent on reading rows
+    formed: Formed = field(default_factory=lambda: Formed({}))
+    norms: list[float] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -51,29 +66,8 @@ class Outcome:
     snapshot: bool
     norm_growth: float = 1.0  # the largest growth of a history's norm since the snapshot
     scored: Tensor | None = None  # logits of the engine's scored nodes, after an exact snapshot
-    transfer: float = 0.0  # seconds spent on reading rows
-    pending: Pending = field(default_factory=lambda: Pending())  # what `commit` will write
-
-
-@dataclass(eq=False)
-class Passes:
-    """The passes of one regular step."""
-
-    step: Step
-    live: Pass
-    stale: Pass | None = None
-    recall: Recall | None = None  # None before the first snapshot
     transfer: float = 0.0
-
-
-@dataclass(eq=False)
-class Pending:
-    """A step that was computed and not yet committed; a snapshot has nothing left to write."""
-
-    passes: Passes | None = None
-    formed: Formed | None = None
-    norms: list[float] = field(default_factory=list)
-    batch: Batch | None = None
+    passes: Passes | None = None  # of a regular step that was not yet committed
 
 
 class Engine:
@@ -148,24 +142,35 @@ class Engine:
 
     def snapshot(self) -> Outcome:
         """An exact step on the whole graph, or on a large batch of B' nodes."""
-        nodes = self.estimator.snapshot_nodes
-        self.drift = 0.0
-        return self._exact_snapshot() if nodes is None else self._large_snapshot(nodes)
-
-    def _exact_snapshot(self) -> Outcome:
-        found = self.operands.exact_pass(self.weights)
-        loss, gradient, layer_gradients = found.backward(self.operands.loss())
+        operands, nodes = self.operands, self.estimator.snapshot_nodes
+        if nodes is None:
+            found, loss_of = operands.exact_pass(self.weights), operands.loss()
+        else:
+            self.pool = operands.large_batch(nodes, self.seed, self.progress.snapshots)
+            found = operands.exact_pass_on(self.pool, self.weights)
+            loss_of = operands.loss_on(self.pool)
+        loss, gradient, layer_gradients = found.backward(loss_of)
         _check_finite(loss, gradient)
+        self.drift = 0.0
+        activations = self.estimator.forward.keeps_activations
         for level, history in enumerate(self.histories):
-            rows = self._kept_rows(found, level)
-            history.assign(rows, found.square(level, self._counted_rows(level)))
-        for history, d in zip(self.past.histories, layer_gradients, strict=False):
-            history.assign(d, float(d.norm()) ** 2)
+            rows = found.hidden(level).detach() if activations else found.z[level]
+            norm = found.square(level, self._counted_rows(level))
+            self._assign(history, found.layers[level], rows, norm)
+        for level, history in enumerate(self.past.histories):
+            d = layer_gradients[level]
+            self._assign(history, found.layers[level], d, float(d.norm()) ** 2)
         self.estimator.gradient.assign(self.past, gradient)
         scored = None
-        if self.scored is not None:
-            scored = found.logits(self.operands.row_of(self.scored))
+        if self.scored is not None and self.pool is None:
+            scored = found.logits(operands.row_of(self.scored))
         return Outcome(gradient, loss, True, scored=scored)
+
+    def _assign(self, history: History, layer: LayerRows, rows: Tensor, norm: float) -> None:
+        if self.pool is None:
+            history.assign(rows, norm)
+        else:
+            history.assign_some(torch.from_numpy(layer.rows), rows, len(self.graph), norm)
 
     def _counted_rows(self, level: int) -> Tensor | None:
         """The rows whose norm is watched: in the last layer those of training nodes.
@@ -173,62 +178,33 @@ class Engine:
         Regular steps compute no others there, and which rows are scored must not matter. Subgraph
         samplers do: all rows count.
         """
-        if level < self.model.depth - 1 or self.sampler.draws_nodes:
+        if level < self.model.depth - 1 or self.sampler.draws_nodes or self.pool is not None:
             return None
         return self.operands.row_of(self.train)
-
-    def _large_snapshot(self, nodes: float) -> Outcome:
-        self.pool = self.operands.large_batch(nodes, self.seed, self.progress.snapshots)
-        found = self.operands.exact_pass_on(self.pool, self.weights)
-        loss, gradient, layer_gradients = found.backward(self.operands.loss_on(self.pool))
-        _check_finite(loss, gradient)
-        n, ids = len(self.graph), [torch.from_numpy(layer.rows) for layer in found.layers]
-        for level, history in enumerate(self.histories):
-            history.assign_some(ids[level], self._kept_rows(found, level), n, found.square(level))
-        for level, d in enumerate(layer_gradients[: len(self.past.histories)]):
-            self.past.histories[level].assign_some(ids[level], d, n, float(d.norm()) ** 2)
-        self.estimator.gradient.assign(self.past, gradient)
-        return Outcome(gradient, loss, True)
-
-    def _kept_rows(self, found: ExactPass, level: int) -> Tensor:
-        """What a layer's history keeps of an exact pass."""
-        kept = self.estimator.forward.keeps_activations
-        return found.hidden(level).detach() if kept else found.z[level]
 
     def regular(self, batch: Batch, key: Key) -> Outcome | None:
         """A sampled step; None asks for a snapshot in its place and leaves no trace."""
         passes = self.passes(batch, key)
-        live, recall = passes.live, passes.recall
-        if recall is None:
-            formed = self.form(passes)
-            _check_finite(float(live.loss.detach()), formed.gradient)
-            return self._outcome(batch, passes, formed, [], 1.0)
-        restart = self.estimator.schedule.restart
-        norms = self.estimator.forward.norms_after(recall, live)
-        growth = _growth(self.histories, norms)
+        rules, live = passes.rules, passes.live
+        restart = rules.schedule.restart
+        passes.norms = rules.forward.norms_after(passes.recall, live)
+        growth = _growth(self.histories, passes.norms)
         if restart.after_forward(growth):
             return None
-        formed = self.form(passes)
-        _check_finite(float(live.loss.detach()), formed.gradient)
-        follows = self.estimator.gradient.updates_each_step
+        passes.formed = formed = self.form(passes)
+        loss = float(live.loss.detach())
+        _check_finite(loss, formed.gradient)
+        follows = rules.gradient.updates_each_step
         d_growth = _growth(self.past.histories, formed.norms if follows else [])
         if restart.after_gradient(d_growth, lambda: self._distance(formed.gradient)):
             return None
-        return self._outcome(batch, passes, formed, norms, growth)
-
-    def _outcome(
-        self, batch: Batch, passes: Passes, formed: Formed, norms: list[float], growth: float
-    ) -> Outcome:
-        loss = float(passes.live.loss.detach())
         # What is not written is let go now: the optimiser's step and the next sample need memory.
         passes.stale = None
-        if passes.recall is not None:
-            passes.recall.forget()
+        passes.recall.forget()
         if self.sampler_state is None:
             formed.layer_gradients = []
-        pending = Pending(passes, formed, norms, batch)
         return Outcome(
-            formed.gradient, loss, False, growth, transfer=passes.transfer, pending=pending
+            formed.gradient, loss, False, growth, transfer=passes.transfer, passes=passes
         )
 
     def passes(self, batch: Batch, key: Key) -> Passes:
@@ -237,33 +213,29 @@ class Engine:
         Leaves no trace: `regular` and probes may call it as often as they like.
         """
         began = perf_counter()
+        rules = _PLAIN if self.progress.since_snapshot is None else self.estimator
         step = self.operands.step(batch, key)
-        if self.progress.since_snapshot is None:
-            transfer = perf_counter() - began
-            return Passes(step, forward(step, self.weights), transfer=transfer)
-        rule = self.estimator.forward
-        old = rule.old_weights(self.previous, self.anchor)
-        recall = Recall(rule, step, self.histories, old, self.shortcuts)
+        old = rules.forward.old_weights(self.previous, self.anchor)
+        histories = self.histories if rules.forward.needs_snapshot else []
+        recall = Recall(rules.forward, step, histories, old, self.shortcuts)
         transfer = perf_counter() - began
-        weights = self.estimator.gradient.stale_weights(self.previous, self.anchor)
+        weights = rules.gradient.stale_weights(self.previous, self.anchor)
         stale = None if weights is None else recall.run(weights)
-        return Passes(step, recall.run(self.weights), stale, recall, transfer)
+        return Passes(batch, step, rules, recall, recall.run(self.weights), stale, transfer)
 
     def form(self, passes: Passes) -> Formed:
         """The gradient of a regular step, plain before the first snapshot; changes nothing."""
-        rule = Plain() if passes.recall is None else self.estimator.gradient
-        return rule.form(
-            self.past, passes.step, passes.live, passes.stale,
-            together=self.shortcuts.takes("one_first_gradient"),
-        )  # fmt: skip
+        together = self.shortcuts.takes("one_first_gradient")
+        return passes.rules.gradient.form(
+            self.past, passes.step, passes.live, passes.stale, together=together
+        )
 
     def _distance(self, gradient: Gradient) -> float:
         """|G - G_s| / |G_s|; 0 for a rule that keeps no G_s."""
         anchor = self.past.anchor
         if not anchor:
             return 0.0
-        away = sum(float((gradient[k] - anchor[k]).square().sum()) for k in gradient)
-        size = square(anchor)
+        away, size = square({k: gradient[k] - anchor[k] for k in gradient}), square(anchor)
         return math.sqrt(away) / math.sqrt(size) if size > 0 else math.inf if away > 0 else 0.0
 
     def exact(self) -> ExactPass:
@@ -294,24 +266,19 @@ class Engine:
 
     def commit(self, outcome: Outcome) -> None:
         """Write histories and the sampler's state, once, after the optimiser's step."""
-        pending = outcome.pending
-        passes, formed = pending.passes, pending.formed
-        if passes is not None and formed is not None and passes.recall is not None:
-            step, recall = passes.step, passes.recall
-            self.estimator.forward.commit(step, recall, passes.live, pending.norms)
-            self.estimator.gradient.commit(self.past, step, formed)
+        passes, outcome.passes = outcome.passes, None  # lets go of them
+        if passes is not None:
+            rules, recall, formed = passes.rules, passes.recall, passes.formed
+            rules.forward.commit(recall, passes.live, passes.norms)
+            rules.gradient.commit(self.past, passes.step, formed)
             self.drift += max(recall.changes.values(), default=0.0)
         self.progress.advance(outcome.snapshot)
-        if self.sampler_state is not None and passes is not None and formed is not None:
-            assert pending.batch is not None
-            feedback = self._feedback(pending.batch, passes.live, formed)
+        if self.sampler_state is not None and passes is not None:
+            # A layer that is not sampled has no block.
+            first = self.model.depth - len(passes.batch.blocks)
+            hidden, layer_gradients = passes.live.h[first:], passes.formed.layer_gradients[first:]
+            feedback = Feedback(passes.batch, hidden, layer_gradients)
             self.sampler_state = self.sampler.update(self.sampler_state, feedback)
-        outcome.pending = Pending()  # lets go of the passes
-
-    def _feedback(self, batch: Batch, live: Pass, formed: Formed) -> Feedback:
-        first = self.model.depth - len(batch.blocks)  # a layer that is not sampled has no block
-        layer_gradients = formed.layer_gradients[first:]
-        return Feedback(batch, live.h[first:], layer_gradients)
 
     @property
     def table_bytes(self) -> int:
@@ -325,16 +292,15 @@ class Engine:
         rule = self.estimator.forward
         reads_all = self.sampler.draws_nodes and rule.needs_snapshot and rule.keeps_last_layer
         exact = self.estimator.takes_snapshots and self.estimator.snapshot_nodes is None
-        if not exact or self.model.depth < 2 or reads_all:
-            return None
-        if not self.shortcuts.takes("needed_rows_only"):
+        some = exact and self.model.depth > 1 and not reads_all
+        if not some or not self.shortcuts.takes("needed_rows_only"):
             return None
         return needed_rows(self.graph, self.train, self.scored)
 
     def _history(self, level: int) -> History:
         last = level == self.model.depth - 1
         return History(
-            _DTYPES[self.estimator.table_dtype],
+            getattr(torch, self.estimator.table_dtype),
             make_store=None if self._folder is None else partial(allocate, folder=self._folder),
             index_of=self.operands.index_of if last else None,
         )
@@ -342,14 +308,9 @@ class Engine:
 
 def _check_own_rows(model: Model, sampler: Sampler, first: int) -> None:
     """Refuse a sampler that leaves destinations out, for layers that read them."""
-    if sampler.keeps_destinations:
-        return
-    for level in range(first, model.depth):
-        if model.layer(level).reads_own:
-            raise SgcnError(
-                "this layer reads the node itself, but a destination is not among the sources: "
-                "set the sampler's keep_destinations to true"
-            )
+    reads_own = any(model.layer(level).reads_own for level in range(first, model.depth))
+    if reads_own and not sampler.keeps_destinations:
+        raise destinations_missing()
 
 
 def _growth(histories: list[History], norms: list[float]) -> float:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from sgcn.block import Batch, Int32
-from sgcn.compute.exact import ExactPass, LayerRows, chunk_for, sum_features
+from sgcn.compute.exact import ExactPass, LayerRows, Loss, chunk_for, positions, whole_pass
 from sgcn.compute.gradients import Weights
-from sgcn.compute.inputs import LazyRows, RowStore
+from sgcn.compute.inputs import Input, LazyRows, RowStore
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.errors import SgcnError
 from sgcn.estimators.passes import Step
 from sgcn.graph import Graph, is_sparse
 from sgcn.kernels.random import permutation
 from sgcn.machine import physical_memory
-from sgcn.nn import Model
+from sgcn.nn import Layer, Model
 from sgcn.rng import Key, Stream
 from sgcn.rows import DenseRows, allocate, store_of
 from sgcn.samplers.base import Sampler, exact_block
@@ -41,10 +42,30 @@ def worth_preaggregating(model: Model, graph: Graph, sampler: Sampler) -> bool:
     explicit_sizes = isinstance(sizes, tuple) and len(sizes) == model.depth
     if graph.x is None or model.depth < 2 or explicit_sizes or not model.layer(0).sums_inputs:
         return False
-    nodes, columns = graph.x.shape
-    if 4 * 4 * nodes * columns > physical_memory():
+    if not _sums_fit(graph):
         return False
+    nodes, columns = graph.x.shape
     return not is_sparse(graph.x) or nodes * columns <= _DENSE_FOR_STORED * graph.x.nnz
+
+
+def _sums_fit(graph: Graph) -> bool:
+    """Whether memory has room for a second X."""
+    assert graph.x is not None
+    return bool(4 * 4 * len(graph) * graph.x.shape[1] <= physical_memory())
+
+
+class _Sum(Layer):
+    """Z = P H."""
+
+    lazy_rows = True
+
+    def forward(self, block: Operator, h: Input) -> Tensor:
+        return block.aggregate(h)
+
+
+def sum_features(graph: Graph, features: RowStore, **options: Any) -> RowStore:
+    """P X: Z of a model whose only layer sums its inputs; ``options`` are those of `whole_pass`."""
+    return DenseRows(whole_pass(Model([_Sum()]), graph, features, **options).z[0])
 
 
 class Operands:
@@ -74,36 +95,40 @@ class Operands:
             raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
         self.needed_rows, self._folder = needed_rows, folder
         self.chunk = chunk_for(graph, dict(model.named_parameters())) if chunk is None else chunk
-        self.sums: RowStore | None = None  # P X
-        if preaggregate:
-            sums = sum_features(graph, self.features, chunk=self.chunk, allocate=self._table)
-            self.sums = DenseRows(sums)
+        self.sums = self._sum_features() if preaggregate else None  # P X
+
+    def _sum_features(self) -> RowStore:
+        return sum_features(self.graph, self.features, chunk=self.chunk, allocate=self._table)
 
     # -- the whole graph ------------------------------------------------------------------------
 
     @cached_property
-    def _all_rows(self) -> LayerRows:
-        return LayerRows(self.graph)
+    def _layers(self) -> list[LayerRows]:
+        """All rows of every layer."""
+        first = LayerRows(self.graph, sums=self._sums_of_all())
+        return [first] + [LayerRows(self.graph)] * (self.model.depth - 1)
+
+    def _sums_of_all(self) -> RowStore | None:
+        """P X, where a pass over all nodes is to read it."""
+        layer, x = self.model.layer(0), self.features
+        if layer.lazy_rows and x.table is None:
+            return None  # P (X W) of a sparse X is cheaper than the dense (P X) W
+        if self.sums is not None or not (layer.lazy_rows and layer.sums_inputs):
+            return self.sums
+        # X never changes: the first pass leaves P X to the next ones, where memory allows.
+        at_once = self.chunk is None or self.chunk >= len(self.graph)
+        fits = at_once and x.dtype == torch.float32 and _sums_fit(self.graph)
+        return self._sum_features() if fits else None
 
     @cached_property
-    def _first(self) -> LayerRows:
-        # For all nodes P (X W) of a sparse X is cheaper than the dense (P X) W, if a layer can.
-        sparse = self.features.table is None and self.model.layer(0).lazy_rows
-        known = self.sums is not None and not sparse
-        return LayerRows(self.graph, sums=self.sums) if known else self._all_rows
-
-    @cached_property
-    def _last(self) -> LayerRows:
+    def _needed_layers(self) -> list[LayerRows]:
         if self.needed_rows is None:
-            return self._all_rows
-        return LayerRows(self.graph, self.needed_rows)
+            return self._layers
+        return [*self._layers[:-1], LayerRows(self.graph, self.needed_rows)]
 
     def exact_pass(self, weights: Weights, *, needed_only: bool = True) -> ExactPass:
         """The whole graph at ``weights``; the last layer only for the rows that are needed."""
-        layers = [self._first] + [self._all_rows] * (self.model.depth - 1)
-        if needed_only and self.needed_rows is not None:
-            layers[-1] = self._last
-        return self._run(weights, layers)
+        return self._run(weights, self._needed_layers if needed_only else self._layers)
 
     def _run(self, weights: Weights, layers: list[LayerRows]) -> ExactPass:
         found = ExactPass(
@@ -112,21 +137,33 @@ class Operands:
         return found.forward()
 
     def _table(self, rows: int, columns: int) -> Tensor:
-        return allocate(rows, columns, folder=self._folder).data
+        return allocate(rows, columns, folder=self._folder).table
 
-    def loss(self, *, needed_only: bool = True) -> _MeanLoss:
+    def loss(self, *, needed_only: bool = True) -> Loss:
         """The mean loss over the training nodes, as `ExactPass.backward` takes it."""
-        rows = self.row_of(self.train) if needed_only else torch.from_numpy(self.train).long()
-        return _MeanLoss(self.task, torch.from_numpy(self.train).long(), rows)
+        rows = self.row_of(self.train) if needed_only else torch.from_numpy(self.train)
+        return self._mean_loss(self.train, rows)
+
+    def _mean_loss(self, nodes: Int32, rows: Tensor) -> Loss:
+        """The mean over ``nodes``, which are the rows ``rows`` of the last layer."""
+        ids, share = torch.from_numpy(nodes).long(), 1.0 / len(nodes)
+
+        def loss(logits: Tensor, lo: int, hi: int) -> Tensor | None:
+            here = (rows >= lo) & (rows < hi)
+            some = ids[here]
+            if len(some) == 0:
+                return None
+            weights = torch.full((len(some),), share)
+            return self.task.loss(logits.index_select(0, rows[here] - lo), some, weights)
+
+        return loss
 
     @cached_property
     def index_of(self) -> Tensor | None:
         """Which row of an exact pass's last layer a node has; None: its own number."""
         if self.needed_rows is None:
             return None
-        index = torch.full((len(self.graph),), -1, dtype=torch.int32)
-        index[self.needed_rows] = torch.arange(len(self.needed_rows), dtype=torch.int32)
-        return index
+        return positions(self.needed_rows, len(self.graph))
 
     def row_of(self, nodes: Int32) -> Tensor:
         """The rows of ``nodes`` in an exact pass's last layer."""
@@ -146,24 +183,22 @@ class Operands:
         """The last layer for ``nodes``, and every layer below for the rows that are read."""
         layers: list[LayerRows] = []
         rows = nodes
-        for level in reversed(range(self.model.depth)):
-            if level == 0 and self.sums is not None:
-                layers.insert(0, LayerRows(self.graph, rows, sums=self.sums))
-            else:
-                block = exact_block(self.graph, rows)
-                layers.insert(0, LayerRows(self.graph, rows, block))
-                rows = block.src
+        for _ in range(self.sampled_depth):
+            block = exact_block(self.graph, rows)
+            layers.insert(0, LayerRows(self.graph, rows, block))
+            rows = block.src
+        if self.sums is not None:
+            layers.insert(0, LayerRows(self.graph, rows, sums=self.sums))
         return self._run(weights, layers)
 
-    def loss_on(self, nodes: Int32) -> _MeanLoss:
+    def loss_on(self, nodes: Int32) -> Loss:
         """The mean loss over ``nodes``, for a pass on them."""
-        return _MeanLoss(self.task, torch.from_numpy(nodes).long(), torch.arange(len(nodes)))
+        return self._mean_loss(nodes, torch.arange(len(nodes)))
 
     def step(self, batch: Batch, key: Key) -> Step:
         """A step on ``batch``."""
-        made: dict[int, BlockOperator] = {}  # subgraph samplers repeat one block
-        for block in (*batch.blocks, *batch.exact):
-            made.setdefault(id(block), BlockOperator(block))
+        distinct = {id(block): block for block in (*batch.blocks, *batch.exact)}
+        made = {name: BlockOperator(block) for name, block in distinct.items()}
         operators: list[Operator] = [made[id(block)] for block in batch.blocks]
         nodes = [torch.from_numpy(block.dst) for block in batch.blocks]
         exact: list[tuple[Operator, Tensor]] = [
@@ -179,41 +214,12 @@ class Operands:
             first = Preaggregated(LazyRows(self.sums, inputs))
             exact = [(first, inputs), *exact] if exact else []
         return Step(
-            self.model,
-            self.task,
-            operators,
-            nodes,
-            LazyRows(self.features, inputs),
-            torch.from_numpy(batch.loss_weights),
-            torch.from_numpy(batch.nodes),
-            exact=exact,
-            dropout=self.model.dropout,
-            key=key,
-        )
-
-
-class _MeanLoss:
-    """The mean over ``nodes``, which are the rows ``rows`` of the last layer."""
-
-    def __init__(self, task: Task, nodes: Tensor, rows: Tensor) -> None:
-        self.task, self.nodes, self.rows = task, nodes, rows
-        self.weights = torch.full((len(nodes),), 1.0 / len(nodes))
-
-    def __call__(self, logits: Tensor, lo: int, hi: int) -> Tensor | None:
-        nodes, rows, weights = self.nodes, self.rows, self.weights
-        if hi - lo < int(rows.max()) + 1 or lo > 0:
-            here = (rows >= lo) & (rows < hi)
-            nodes, rows, weights = nodes[here], rows[here] - lo, weights[here]
-            if len(nodes) == 0:
-                return None
-        return self.task.loss(logits.index_select(0, rows), nodes, weights)
+            self.model, self.task, operators, nodes, LazyRows(self.features, inputs),
+            torch.from_numpy(batch.loss_weights), torch.from_numpy(batch.nodes), exact, key,
+        )  # fmt: skip
 
 
 def needed_rows(graph: Graph, train: Int32, scored: Int32 | None) -> Int32 | None:
     """Nodes that have a loss or are scored; None if they are nearly all."""
-    needed = np.zeros(len(graph), np.bool_)
-    needed[train] = True
-    if scored is not None:
-        needed[scored] = True
-    rows = np.flatnonzero(needed).astype(np.int32)
+    rows: Int32 = np.unique(train if scored is None else np.concatenate([train, scored]))
     return rows if len(rows) < _NEARLY_ALL * len(graph) else None

@@ -7,7 +7,7 @@ the layer gradients D^l in hand and may correct them before it goes on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -33,9 +33,8 @@ class Step:
     x: LazyRows
     loss_weights: Tensor
     loss_nodes: Tensor
-    exact: list[tuple[Operator, Tensor]] = field(default_factory=list)  # P[R_l, :] and its sources
-    dropout: float = 0.0
-    key: Key = field(default_factory=lambda: Key(0))
+    exact: list[tuple[Operator, Tensor]]  # P[R_l, :] and its sources
+    key: Key
 
     def sampled(self, level: int, weights: Weights, h: Input) -> Tensor:
         """f_l(M, h; weights), with the step's dropout mask on h."""
@@ -46,19 +45,20 @@ class Step:
 
         Columns that the layer below handed on have been through it.
         """
-        if self.dropout == 0.0:
+        share = self.model.dropout
+        if share == 0.0:
             return h
         if not isinstance(h, Tensor):
             return self._masked_x
         stream = self.key.stream(Stream.DROPOUT, level)
         carried = self.model.layer(level - 1).carried
         if not carried:
-            return dropped(h, stream, self.dropout)
-        return torch.cat([dropped(h[:, :-carried], stream, self.dropout), h[:, -carried:]], 1)
+            return dropped(h, stream, share)
+        return torch.cat([dropped(h[:, :-carried], stream, share), h[:, -carried:]], 1)
 
     @cached_property  # one object for all passes: operators keep the sums of a constant
     def _masked_x(self) -> LazyRows:
-        return self.x.dropped(self.key.stream(Stream.DROPOUT, 0), self.dropout)
+        return self.x.dropped(self.key.stream(Stream.DROPOUT, 0), self.model.dropout)
 
 
 @dataclass(eq=False)
@@ -78,15 +78,14 @@ class Pass:
 LayerRule = Callable[[Weights, int, Input], Tensor]
 
 
-def forward(step: Step, weights: Weights, rule: LayerRule | None = None) -> Pass:
-    """Run the model at ``weights``, each layer by ``rule``; by default Z = f(M, H; W)."""
+def forward(step: Step, weights: Weights, rule: LayerRule) -> Pass:
+    """Run the model at ``weights``, each layer by ``rule``."""
     h: Input = step.x
     inputs, zs, hs = [], [], []
     for level in range(step.model.depth):
         inputs.append(h)
-        z = rule(weights, level, h) if rule else step.sampled(level, weights, h)
-        zs.append(z)
-        hs.append(step.model.act(z, level))
+        zs.append(rule(weights, level, h))
+        hs.append(step.model.act(zs[-1], level))
         h = hs[-1].detach().requires_grad_()
     assert isinstance(h, Tensor)
     logits = step.model.run_head(weights, h)
@@ -100,9 +99,8 @@ Correction = Callable[[int, list[Tensor]], list[Tensor]]
 
 def backward(run: Pass) -> tuple[Gradient, list[Tensor]]:
     """The gradient of a pass, and its layer gradients D (of layers 1..L-1)."""
-    grads: Gradient = {}
-    _, layer_gradients = _descend([run], [grads], 0, None)
-    return grads, layer_gradients
+    (gradient,), _, layer_gradients = _descend([run], 0, None)
+    return gradient, layer_gradients
 
 
 def backward_change(
@@ -113,41 +111,35 @@ def backward_change(
     Where the gradient of a first layer's parameters is linear in D, ``together`` subtracts the two
     D before it is formed, which spares the largest product of the backward pass.
     """
-    passes, grads = [live, stale], [Gradient(), Gradient()]
-    flowing, layer_gradients = _descend(passes, grads, 1 if together else 0, correct)
+    passes = [live, stale]
+    (new, old), flowing, layer_gradients = _descend(passes, 1 if together else 0, correct)
     if together:
         slopes = [
             torch.autograd.grad(weighted(run.h[0], d), run.z[0])[0]
             for run, d in zip(passes, flowing, strict=True)
         ]
-        found, _ = pull(live.z[0], live.weights, "layers.0.", None, difference(*slopes))
-        grads[0] |= found
-    new, old = grads
+        new |= pull(live.z[0], live.weights, "layers.0.", None, difference(*slopes))[0]
     change = {name: g - old[name] if name in old else g for name, g in new.items()}
     return change, layer_gradients
 
 
 def _descend(
-    passes: list[Pass], grads: list[Gradient], last: int, correct: Correction | None
-) -> tuple[list[Tensor | None], list[Tensor]]:
+    passes: list[Pass], last: int, correct: Correction | None
+) -> tuple[list[Gradient], list[Tensor | None], list[Tensor]]:
     """Go down from the loss to layer ``last`` (0 is the first), all passes side by side.
 
-    Fills ``grads``; returns what flows on into the outputs of the layer below, and the layer
+    Returns their gradients, what flows on into the outputs of the layer below, and the layer
     gradients of the first pass.
     """
-    flowing: list[Tensor | None] = []
-    for run, found in zip(passes, grads, strict=True):
-        by_weights, by_input = pull(run.loss, run.weights, "head.", run.head_input, None)
-        found |= by_weights
-        flowing.append(by_input)
+    heads = [pull(run.loss, run.weights, "head.", run.head_input, None) for run in passes]
+    grads, flowing = [found for found, _ in heads], [by_input for _, by_input in heads]
     layer_gradients: list[Tensor] = []
     for level in range(len(passes[0].z) - 1, last - 1, -1):
         for k, (run, found) in enumerate(zip(passes, grads, strict=True)):
             leaf = run.inputs[level] if level > 0 else None
             assert leaf is None or isinstance(leaf, Tensor)
-            by_weights, flowing[k] = pull(
-                run.h[level], run.weights, f"layers.{level}.", leaf, flowing[k]
-            )
+            prefix, above = f"layers.{level}.", flowing[k]
+            by_weights, flowing[k] = pull(run.h[level], run.weights, prefix, leaf, above)
             found |= by_weights
         if level > 0:
             reached = [g for g in flowing if g is not None]
@@ -155,4 +147,4 @@ def _descend(
                 reached = correct(level - 1, reached)
             layer_gradients.insert(0, reached[0])
             flowing = [*reached]
-    return flowing, layer_gradients
+    return grads, flowing, layer_gradients

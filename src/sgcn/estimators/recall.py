@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cached_property, partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,13 +13,25 @@ from sgcn.compute.buffers import distance
 from sgcn.compute.gradients import Weights
 from sgcn.compute.inputs import Input, LazyRows
 from sgcn.compute.operators import Operator
-from sgcn.estimators.forward.base import ForwardRule
 from sgcn.estimators.passes import Pass, Step, forward
-from sgcn.estimators.shortcuts import Shortcuts
 from sgcn.nn import Layer
 from sgcn.rows import History
 
+if TYPE_CHECKING:
+    from sgcn.estimators.forward.base import ForwardRule
+    from sgcn.estimators.shortcuts import Shortcuts
+
 T = TypeVar("T")
+
+
+def _once(make: Callable[[Recall, int], T]) -> Callable[[Recall, int], T]:
+    """A method of a layer's past that is called once a step."""
+
+    @wraps(make)
+    def known(self: Recall, level: int) -> T:
+        return self.once(make.__name__, level, partial(make, self, level))
+
+    return known
 
 
 class Recall:
@@ -37,10 +49,7 @@ class Recall:
         self.old_weights, self.shortcuts = old_weights, shortcuts
         pairs = list(zip(histories, step.nodes, strict=False))
         self.rows = [history.read(ids) for history, ids in pairs]
-        self.valid = [
-            None if history.valid is None else history.valid.index_select(0, ids)[:, None]
-            for history, ids in pairs
-        ]
+        self.valid = [history.covers(ids) for history, ids in pairs]
         self.changes: dict[int, float] = {}  # |Z - Z_old| / |Z_old| of each layer, in the live pass
         self._made: dict[tuple[str, int], Any] = {}
 
@@ -54,23 +63,18 @@ class Recall:
         A layer whose sums were computed beforehand (P X) is exact: there is nothing to correct.
         """
         at = LayerAt(self, weights, level, h)
-        z = self._by_shortcut(at)
+        taken = (cut(at) for cut in self.rule.shortcuts if self.shortcuts.takes(cut.__name__))
+        z = next((found for found in taken if found is not None), None)
         if z is None and at.precomputed:
-            z = at.sampled
-            at.note_change(lambda: 0.0)
+            z, at.moved = at.sampled, 0.0
         elif z is None:
             z = self.rule.layer(at)
-        at.note_change(lambda: distance(z.detach(), at.z_old))
+        if at.counts_change:
+            moved = distance(z.detach(), at.z_old) if at.moved is None else at.moved
+            size = float(at.z_old.norm()) if moved > 0 else 0.0
+            self.changes[level] = moved / size if size > 0 else 0.0
         covered = self.rule.covered(at)
         return z if covered is None else torch.where(covered, z, at.sampled)
-
-    def _by_shortcut(self, at: LayerAt) -> Tensor | None:
-        for shortcut in self.rule.shortcuts:
-            if self.shortcuts.takes(shortcut.__name__):
-                z = shortcut(at)
-                if z is not None:
-                    return z
-        return None
 
     def once(self, name: str, level: int, make: Callable[[], T]) -> T:
         """``make()``, once a step for each layer."""
@@ -84,12 +88,43 @@ class Recall:
         self.rows.clear()
         self._made.clear()
 
-    def remember(self, name: str, level: int, value: Any) -> None:
-        self._made.setdefault((name, level), value)
+    # -- the past of layer ``level`` ------------------------------------------------------------
 
+    @_once
+    @torch.no_grad()
+    def sampled_old(self, level: int) -> Tensor:
+        """f(M, H_old; W_old), a constant."""
+        h_old = self.h_old(level)
+        if isinstance(h_old, Tensor):  # a leaf like that of the live pass: layers treat it the same
+            h_old = h_old.detach().requires_grad_()
+        return self.step.sampled(level, self.old_weights, h_old)
+
+    @_once
+    def z_old(self, level: int) -> Tensor:
+        """Z_old[R]: the history's rows; where it has none, what the old weights make of the sample.
+
+        An exact layer that follows every step is f(P X; W_old), whatever lags in the history.
+        """
+        rows, valid = self.rows[level], self.valid[level]
+        follows = self.rule.updates_each_step or valid is not None
+        if self.step.operators[level].precomputed and follows:
+            return self.sampled_old(level)
+        return rows if valid is None else torch.where(valid, rows, self.sampled_old(level))
+
+    def h_old(self, level: int) -> Input:
+        """H_old of the layer's input: act(Z_old) of the layer below, or the features."""
+        below = level - 1
+        if below < 0:
+            return self.step.x
+        if self.rule.keeps_activations or self.z_old(below) is self.rows[below]:
+            return self.activations(below)
+        return self.once("h_old", below, lambda: self.step.model.act(self.z_old(below), below))
+
+    @_once
     def activations(self, level: int) -> Tensor:
         """H of the history's rows as they were read."""
-        return self.once("activations", level, lambda: self.rule.activations(self, level))
+        rows = self.rows[level]
+        return rows if self.rule.keeps_activations else self.step.model.act(rows, level)
 
 
 class LayerAt:
@@ -97,29 +132,17 @@ class LayerAt:
 
     def __init__(self, recall: Recall, weights: Weights, level: int, h: Input) -> None:
         self.recall, self.weights, self.level, self.h = recall, weights, level, h
-        self.step = recall.step
-        self._noted = False
+        self.old_weights = recall.old_weights  # W_old, at which the histories are meant to be
+        self.at_old_weights = weights is recall.old_weights
+        self.step = step = recall.step
+        self.layer: Layer = step.model.layer(level)
+        self.operator: Operator = step.operators[level]  # M
+        self.precomputed = self.operator.precomputed  # by P X, so that the layer is exact
+        #: Whether it matters how far Z has gone from Z_old, and how far, where a shortcut found it.
+        self.counts_change = recall.rule.counts_changes and not self.at_old_weights
+        self.moved: float | None = None
 
     # -- the sample -----------------------------------------------------------------------------
-
-    @property
-    def at_old_weights(self) -> bool:
-        """Whether this is a pass at the weights that the histories are meant to be at."""
-        return self.weights is self.recall.old_weights
-
-    @property
-    def layer(self) -> Layer:
-        return self.step.model.layer(self.level)
-
-    @property
-    def operator(self) -> Operator:
-        """M."""
-        return self.step.operators[self.level]
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether the layer's sums were computed beforehand (P X), so that it is exact."""
-        return self.operator.precomputed
 
     def f(self, h: Input, weights: Weights, operator: Operator | None = None) -> Tensor:
         """f_l(M, h; weights) under the step's dropout mask; without one on another operator."""
@@ -134,64 +157,25 @@ class LayerAt:
         """f(M, H; W)."""
         out = self.step.sampled(self.level, self.weights, self.h)
         if self.at_old_weights and self.recall.shortcuts.takes("stale_pass_is_reference"):
-            self.recall.remember("sampled_old", self.level, out.detach())
+            self.once("sampled_old", out.detach)
         return out
 
     # -- the past -------------------------------------------------------------------------------
 
     @property
-    def history(self) -> History:
-        return self.recall.histories[self.level]
-
-    @property
-    def old_weights(self) -> Weights:
-        """W_old, at which the histories are meant to be."""
-        return self.recall.old_weights
-
-    @property
-    def rests_at_snapshot(self) -> bool:
-        """Whether the history holds, to the bit, what the snapshot made of the features."""
-        return (
-            not self.recall.rule.updates_each_step
-            and self.step.dropout == 0.0
-            and self.history.dtype == torch.float32
-        )
-
-    @property
     def sampled_old(self) -> Tensor:
         """f(M, H_old; W_old), a constant."""
-        return self.once("sampled_old", self._sampled_old)
-
-    @torch.no_grad()
-    def _sampled_old(self) -> Tensor:
-        h_old = self.h_old
-        if isinstance(h_old, Tensor):  # a leaf like that of the live pass: layers treat it the same
-            h_old = h_old.detach().requires_grad_()
-        return self.step.sampled(self.level, self.old_weights, h_old)
+        return self.recall.sampled_old(self.level)
 
     @property
     def z_old(self) -> Tensor:
-        """Z_old[R]: the history's rows; where it has none, what the old weights make of the sample.
-
-        An exact layer that follows every step is f(P X; W_old), whatever lags in the history.
-        """
-        return self.once("z_old", self._z_old)
-
-    def _z_old(self) -> Tensor:
-        rows, valid = self.recall.rows[self.level], self.recall.valid[self.level]
-        follows = self.recall.rule.updates_each_step or valid is not None
-        if self.precomputed and follows:
-            return self.sampled_old
-        return rows if valid is None else torch.where(valid, rows, self.sampled_old)
+        """Z_old[R]."""
+        return self.recall.z_old(self.level)
 
     @property
     def h_old(self) -> Input:
-        """H_old of the layer's input: act(Z_old) of the layer below, or the features."""
-        if self.level == 0:
-            return self.step.x
-        # Only its past is asked for, not its input.
-        below = LayerAt(self.recall, self.weights, self.level - 1, self.step.x)
-        return self.recall.rule.h_old(below)
+        """H_old of the layer's input."""
+        return self.recall.h_old(self.level)
 
     @property
     def exact_operator(self) -> Operator:
@@ -215,12 +199,3 @@ class LayerAt:
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         return self.recall.once(name, self.level, make)
-
-    def note_change(self, change: Callable[[], float]) -> None:
-        """Keep |Z - Z_old| / |Z_old| of this pass, if the rule counts changes; once."""
-        if self._noted or self.at_old_weights or not self.recall.rule.counts_changes:
-            return
-        self._noted = True
-        moved = change()
-        size = float(self.z_old.norm()) if moved > 0 else 0.0
-        self.recall.changes[self.level] = moved / size if size > 0 else 0.0

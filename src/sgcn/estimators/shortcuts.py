@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 from torch.nn.utils.parametrize import is_parametrized
 
-from sgcn.compute.buffers import added, difference, shifted
+from sgcn.compute.buffers import difference, shifted
 from sgcn.compute.operators import Shifted
-
-if TYPE_CHECKING:
-    from sgcn.estimators.recall import LayerAt
-
+from sgcn.estimators.recall import LayerAt
 
 #: Shortcuts that are not of one layer: the stale pass computes f(M, H_old; W_old) anyway, so the
 #: live one takes it from there; the gradient of a linear first layer is formed once, of the
@@ -36,7 +33,7 @@ class Shortcuts:
         return name not in self.off
 
 
-Shortcut = Callable[["LayerAt"], Tensor | None]
+Shortcut = Callable[[LayerAt], Tensor | None]
 
 
 def first_layer_cancels(at: LayerAt) -> Tensor | None:
@@ -59,8 +56,9 @@ def weight_change(at: LayerAt) -> Tensor | None:
         if name.startswith(prefix)
     }
     moved = at.f(at.h, change)
-    at.note_change(lambda: float(moved.detach().norm()))
-    return added(moved, at.z_old)
+    if at.counts_change:
+        at.moved = float(moved.detach().norm())
+    return shifted(moved, None, at.z_old)
 
 
 def _first_layer_is_known(at: LayerAt) -> bool:
@@ -70,14 +68,11 @@ def _first_layer_is_known(at: LayerAt) -> bool:
     is exact, the row must be what the old weights make of P X: of a history that rests at the
     snapshot, without dropout, not rounded.
     """
-    layer = at.layer
-    return (
-        at.level == 0
-        and layer.linear
-        and not is_parametrized(layer)
-        and at.history.valid is None
-        and (at.rests_at_snapshot or not at.precomputed)
-    )
+    layer, history = at.layer, at.recall.histories[at.level]
+    if at.level > 0 or not layer.linear or is_parametrized(layer) or history.valid is not None:
+        return False
+    rests = not at.recall.rule.updates_each_step and at.step.model.dropout == 0.0
+    return not at.precomputed or (rests and history.dtype == torch.float32)
 
 
 def buffered_sum(at: LayerAt) -> Tensor | None:
@@ -98,7 +93,7 @@ def sum_before_product(at: LayerAt) -> Tensor | None:
     Not under dropout: one mask for two sums would be another formula.
     """
     layer = at.layer
-    if at.level == 0 or not (layer.linear and layer.sums_inputs) or at.step.dropout > 0:
+    if at.level == 0 or not (layer.linear and layer.sums_inputs) or at.step.model.dropout > 0:
         return None
 
     def base() -> Shifted:

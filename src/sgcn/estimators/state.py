@@ -6,6 +6,7 @@ Elsewhere they go along, together with the weights that they belong to.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -21,33 +22,37 @@ from sgcn.samplers.base import State
 def save(engine: Engine) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors by name, and facts for JSON."""
     snapshot_next = engine.due() or engine.progress.since_snapshot is None
-    tensors: dict[str, Tensor] = {}
     facts: dict[str, Any] = {"progress": asdict(engine.progress), "snapshot_next": snapshot_next}
+    groups: dict[str, Mapping[str, Tensor]] = {}
+    tensors: dict[str, Tensor] = {}
     if snapshot_next:
         facts["progress"] |= {"since_snapshot": None, "restart_called": engine.restart_due}
     else:
+        past = engine.past
         for name, history in _histories(engine).items():
-            tensors[f"{name}.rows"] = history.all_rows()
-            if history.valid is not None:
-                tensors[f"{name}.valid"] = history.valid
+            valid = {} if history.valid is None else {"valid": history.valid}
+            groups[name] = {"rows": history.all_rows()} | valid
             facts[name] = [history.norm, history.snapshot_norm]
         # Right after a snapshot these are one and the same, and passes tell by identity.
         facts["at_anchor"] = engine.previous is engine.anchor
-        facts["gradient_at_anchor"] = engine.past.last is engine.past.anchor
-        for name, values in _weights(engine, facts).items():
-            tensors |= {f"{name}.{key}": value for key, value in values.items()}
+        facts["gradient_at_anchor"] = past.last is past.anchor
+        groups |= {"anchor": engine.anchor, "anchor_gradient": past.anchor}
+        groups["previous"] = {} if facts["at_anchor"] else engine.previous
+        groups["last_gradient"] = {} if facts["gradient_at_anchor"] else past.last
         if engine.pool is not None:
-            tensors["pool"] = torch.from_numpy(engine.pool)
-        facts |= {"drift": engine.drift, "moved": engine.past.moved}
+            tensors["engine.pool"] = torch.from_numpy(engine.pool)
+        facts |= {"drift": engine.drift, "moved": past.moved}
     if engine.sampler_state is not None:
         facts["sampler_version"] = engine.sampler_state.version
-        tensors |= {f"sampler.{k}": v for k, v in engine.sampler_state.tensors.items()}
-    return {f"engine.{name}": tensor for name, tensor in tensors.items()}, facts
+        groups["sampler"] = engine.sampler_state.tensors
+    for group, values in groups.items():
+        tensors |= {f"engine.{group}.{name}": tensor for name, tensor in values.items()}
+    return tensors, facts
 
 
 def load(engine: Engine, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Go on from what `save` gave; KeyError if it is of another estimator."""
-    own = {k.removeprefix("engine."): v for k, v in tensors.items() if k.startswith("engine.")}
+    own = _under(tensors, "engine")
     engine.progress = Progress(**facts["progress"])
     if engine.sampler_state is not None:
         learned = _under(own, "sampler")
@@ -73,17 +78,6 @@ def load(engine: Engine, tensors: dict[str, Tensor], facts: dict[str, Any]) -> N
 def _histories(engine: Engine) -> dict[str, History]:
     named = [(f"history.{k}", h) for k, h in enumerate(engine.histories)]
     return dict(named + [(f"layer_gradients.{k}", h) for k, h in enumerate(engine.past.histories)])
-
-
-def _weights(engine: Engine, facts: dict[str, Any]) -> dict[str, Any]:
-    """Weights and gradients of the past; one that is another's too is left out."""
-    past = engine.past
-    return {
-        "anchor": engine.anchor,
-        "previous": {} if facts["at_anchor"] else engine.previous,
-        "anchor_gradient": past.anchor,
-        "last_gradient": {} if facts["gradient_at_anchor"] else past.last,
-    }
 
 
 def _under(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from sgcn.estimators import make_estimator
 from sgcn.experiments.data import Dataset, paper
@@ -18,37 +18,28 @@ from sgcn.runs.layout import read_events
 #: What a run does: train; train and measure memory or times; train and measure gradients.
 TRAIN, MEMORY, TIMES, PROBE = "train", "memory", "times", "probe"
 BATCHES = 10  # in an epoch
+T = TypeVar("T")
 
-#: The paper's rows: estimators of each sampler. `full` samples nothing.
-ROWS: dict[str, tuple[str, ...]] = {
-    "exact": ("sgcn", "sgcn++"),
-    "vrgcn": ("sgcn+", "sgcn++"),
-    "neighbor": ("sgcn", "sgcn+", "sgcn++"),
-    "fastgcn": ("sgcn", "sgcn+", "sgcn++"),
-    "ladies": ("sgcn", "sgcn+", "sgcn++"),
-    "saint": ("sgcn", "sgcn+", "sgcn++"),
-    "full": ("full",),
+
+class Row(NamedTuple):
+    """A sampler of the paper: its name there, its options, and what its estimators are here."""
+
+    title: str
+    options: dict[str, Any]
+    estimators: dict[str, str]
+
+
+_ALL = {"sgcn": "sgcn", "sgcn+": "sgcn+", "sgcn++": "sgcn++"}
+#: The paper's rows. `full` samples nothing.
+ROWS: dict[str, Row] = {
+    "exact": Row("Exact", {"name": "exact"}, {"sgcn": "sgcn", "sgcn++": "first"}),
+    "vrgcn": Row("VRGCN", {"name": "vrgcn", "sizes": 2}, {"sgcn+": "vrgcn", "sgcn++": "vrgcn++"}),
+    "neighbor": Row("GraphSAGE", {"name": "neighbor", "sizes": 5}, _ALL),
+    "fastgcn": Row("FastGCN", {"name": "fastgcn", "sizes": 4096}, _ALL),
+    "ladies": Row("LADIES", {"name": "ladies", "sizes": 512}, _ALL),
+    "saint": Row("GraphSAINT", {"name": "saint", "size": 2048}, _ALL),
+    "full": Row("full batch", {"name": "neighbor"}, {"full": "full"}),
 }
-_SAMPLERS: dict[str, dict[str, Any]] = {
-    "exact": {"name": "exact"},
-    "vrgcn": {"name": "vrgcn", "sizes": 2},
-    "neighbor": {"name": "neighbor", "sizes": 5},
-    "fastgcn": {"name": "fastgcn", "sizes": 4096},
-    "ladies": {"name": "ladies", "sizes": 512},
-    "saint": {"name": "saint", "size": 2048},
-    "full": {"name": "neighbor"},
-}
-#: Rows whose estimator has another name here.
-_OURS = {
-    ("exact", "sgcn++"): "first",
-    ("vrgcn", "sgcn+"): "vrgcn",
-    ("vrgcn", "sgcn++"): "vrgcn++",
-}
-#: How the paper names samplers.
-TITLES = {
-    "exact": "Exact", "vrgcn": "VRGCN", "neighbor": "GraphSAGE", "fastgcn": "FastGCN",
-    "ladies": "LADIES", "saint": "GraphSAINT", "full": "full batch",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,12 +74,12 @@ class Case:
     estimator: str  # as the paper names it: the row `vrgcn, sgcn++` has an estimator of its own
     values: dict[str, Any]  # of `make_config`, without the seed
     setting: str = ""  # what is varied beside the two, in words
-    kinds: tuple[str, ...] = (TRAIN,)
+    kinds: tuple[str, ...] = (TRAIN,)  # the first one trains
 
     @property
     def words(self) -> str:
         words = (self.data.label, self.sampler, self.estimator, self.setting)
-        return " ".join(word for word in words if word)
+        return " ".join(filter(None, words))
 
     @property
     def columns(self) -> dict[str, str]:
@@ -103,7 +94,7 @@ class Case:
 
     def label(self, form: str) -> str:
         """How it is called in figures: ``form`` has {graph}, {sampler}, {estimator}, {setting}."""
-        names = {"graph": self.data.title, "sampler": TITLES[self.sampler]}
+        names = {"graph": self.data.title, "sampler": ROWS[self.sampler].title}
         return form.format(**self.columns | names).strip()
 
 
@@ -114,8 +105,8 @@ def case(
     """A row of the paper on ``data``, with ``changes`` to the sections of its configuration."""
     values: dict[str, Any] = {
         "model": {"layers": 2, "widths": plan.width, "activation": "elu", "head": True},
-        "sampler": _SAMPLERS[sampler],
-        "estimator": {"name": _OURS.get((sampler, estimator), estimator)},
+        "sampler": ROWS[sampler].options,
+        "estimator": {"name": ROWS[sampler].estimators[estimator]},
         "optimizer": {"name": "adam", "lr": 0.01},
         "training": {
             "epochs": plan.epochs,
@@ -139,13 +130,18 @@ def case(
 
 
 def rows(
-    plan: Plan, data: Dataset, samplers: Iterable[str], of: Sequence[str] = (), **options: Any
-) -> list[Case]:
-    """The rows of ``samplers``: all of the paper's, or those ``of`` these estimators."""
+    plan: Plan, data: Dataset, samplers: Iterable[str], of: Sequence[str] = (),
+    settings: Mapping[str, dict[str, Any]] | None = None, **options: Any,
+) -> list[Case]:  # fmt: skip
+    """The rows of ``samplers``: all of the paper's, or those ``of`` these estimators.
+
+    Each in all ``settings``: what is changed, by its words.
+    """
     return [
-        case(plan, data, sampler, estimator, **options)
+        case(plan, data, sampler, estimator, words, **options | changes)
         for sampler in samplers
-        for estimator in of or ROWS[sampler]
+        for estimator in of or ROWS[sampler].estimators
+        for words, changes in (settings or {"": {}}).items()
     ]
 
 
@@ -168,16 +164,9 @@ class Run:
         return int(self.case.values["training"]["epochs"])
 
     @property
-    def restart(self) -> str | None:
-        """What calls an early snapshot; None where the paper has no snapshots."""
-        rule: str | None = self.case.values["estimator"].get("restart")
-        return rule
-
-    @property
     def summary(self) -> dict[str, dict[str, float]]:
         """Of the training run."""
-        found = next(result for kind, result in self.results.items() if kind != PROBE)
-        summary: dict[str, dict[str, float]] = found["summary"]
+        summary: dict[str, dict[str, float]] = self.results[self.case.kinds[0]]["summary"]
         return summary
 
     def events(self, kind: str) -> list[dict[str, Any]]:
@@ -186,15 +175,19 @@ class Run:
 
     @functools.cached_property
     def _events(self) -> list[dict[str, Any]]:
-        return read_events(next(self.folders[kind] for kind in self.folders if kind != PROBE))
+        return read_events(self.folders[self.case.kinds[0]])
 
 
-def by_case(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs of each case together, in the order of the cases."""
-    groups: dict[int, list[Run]] = {}
+def grouped(runs: Iterable[Run], key: Callable[[Run], T]) -> dict[T, list[Run]]:
+    """The runs of each key together, in the order in which they come."""
+    groups: dict[T, list[Run]] = {}
     for run in runs:
-        groups.setdefault(id(run.case), []).append(run)
-    return list(groups.values())
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def by_case(runs: Iterable[Run]) -> list[list[Run]]:
+    return list(grouped(runs, lambda run: id(run.case)).values())
 
 
 #: The paper's mean and spread of a quantity in a case, for the named dataset.
@@ -218,8 +211,8 @@ class Experiment:
     reference: Reference = lambda dataset, case, quantity: ()
     note: str = ""  # what a reader must know to compare with the paper
 
-
-def paper_of(experiment: Experiment, case: Case, quantity: str) -> Sequence[float]:
-    """The paper's mean and spread of a quantity; of the dataset that a stand-in stands for."""
-    dataset = case.data.paper
-    return () if dataset is None else experiment.reference(dataset, case, quantity)
+    def paper(self, case: Case, quantity: str) -> list[float | None]:
+        """The paper's mean and spread of a quantity, of the dataset that a stand-in stands for."""
+        dataset = case.data.paper
+        known = () if dataset is None else self.reference(dataset, case, quantity)
+        return [*known, None, None][:2]

@@ -22,13 +22,8 @@ PAPER_DATA = ("ppi", "ppi-large", "flickr", "reddit", "yelp")
 #: What --stand-in takes for a dataset that is not there: the same shape, smaller for `quick`.
 STAND_INS = {
     "paper": {name: f"{name}-like" for name in PAPER_DATA},
-    "quick": {
-        "ppi": "ppi-like",
-        "ppi-large": "synthetic:ppi-large-like,nodes=20000",
-        "flickr": "synthetic:flickr-like,nodes=20000",
-        "reddit": "synthetic:reddit-like,nodes=20000",
-        "yelp": "synthetic:yelp-like,nodes=20000",
-    },
+    "quick": {name: f"synthetic:{name}-like,nodes=20000" for name in PAPER_DATA}
+    | {"ppi": "ppi-like"},
 }
 
 
@@ -93,7 +88,13 @@ def find(names: Sequence[str], budget: str, stand_in: bool) -> list[Dataset]:
 def _find(name: str, budget: str, stand_in: bool) -> Dataset:
     if name in PAPER_DATA:
         if is_graph(Path(name)):
-            _check_nodes(name)
+            wanted = paper()["datasets"][name]["nodes"]
+            found = json.loads((Path(name) / HEADER).read_text()).get("nodes")
+            if found != wanted:
+                raise SgcnError(
+                    f"{name} has {found} nodes, expected the {wanted:,} of the paper's graph: give "
+                    f"another graph by a path, as in ./{name}"
+                )
             return Dataset(str(Path(name).resolve()), name, same=True)
         if stand_in:
             return Dataset(STAND_INS[budget][name], name, replaced=True)
@@ -116,16 +117,6 @@ def _find(name: str, budget: str, stand_in: bool) -> Dataset:
             f"graph directory or an .npz file that exists{nearest(name, known_names)}"
         )
     return Dataset(str(path.resolve()), path.stem if path.stem in PAPER_DATA else None)
-
-
-def _check_nodes(name: str) -> None:
-    wanted = paper()["datasets"][name]["nodes"]
-    found = json.loads((Path(name) / HEADER).read_text()).get("nodes")
-    if found != wanted:
-        raise SgcnError(
-            f"{name} has {found} nodes, expected the {wanted:,} of the paper's graph: give another "
-            f"graph by a path, as in ./{name}"
-        )
 
 
 def fingerprint(source: str) -> str:

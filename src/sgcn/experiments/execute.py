@@ -57,13 +57,12 @@ def run_all(
 ) -> list[Run]:
     """Every case with every seed, seeds outermost: what is stopped early has complete tables."""
     prints = {case.data.source: fingerprint(case.data.source) for case in cases}
-    unique: dict[Path, Job] = {}
-    wanted: list[tuple[Case, int, dict[str, Path]]] = []
-    for seed in range(plan.runs):
-        for case in cases:
-            made = [_job(case, seed, kind, plan, out, prints) for kind in case.kinds]
-            unique |= {job.folder: job for job in made}
-            wanted.append((case, seed, {job.kind: job.folder for job in made}))
+    wanted = [
+        (case, seed, {kind: _job(case, seed, kind, plan, out, prints) for kind in case.kinds})
+        for seed in range(plan.runs)
+        for case in cases
+    ]
+    unique = {job.folder: job for _, _, made in wanted for job in made.values()}
     todo = [job for job in unique.values() if read_result(job) is None]
     if not quiet:
         print(f"{len(unique)} runs, {len(unique) - len(todo)} of them known", file=sys.stderr)
@@ -74,9 +73,12 @@ def run_all(
             print(f"{number}/{len(todo)} {job.name}", file=sys.stderr, flush=True)
     found = {folder: read_result(job) or {} for folder, job in unique.items()}
     return [
-        Run(case, seed, {kind: found[folder] for kind, folder in folders.items()}, folders)
-        for case, seed, folders in wanted
-    ]
+        Run(
+            case, seed, {kind: found[job.folder] for kind, job in made.items()},
+            {kind: job.folder for kind, job in made.items()},
+        )
+        for case, seed, made in wanted
+    ]  # fmt: skip
 
 
 def _job(case: Case, seed: int, kind: str, plan: Plan, out: Path, prints: dict[str, str]) -> Job:
@@ -97,17 +99,15 @@ def _sections(values: dict[str, Any]) -> dict[str, Any]:
 def read_result(job: Job) -> dict[str, Any] | None:
     """The result in a run's directory, unless an option had another value then."""
     try:
-        found = json.loads((job.folder / RESULT).read_text())
-    except (FileNotFoundError, ValueError):
-        return None
-    if not isinstance(found, dict) or "config" not in found:
+        found: dict[str, Any] = json.loads((job.folder / RESULT).read_text())
+        then = found["config"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # the last two: another file
         return None
     now = _sections(job.values)
-    for section, options in found["config"].items():
+    for section, options in then.items():
         if any(now[section].get(key, value) != value for key, value in options.items()):
             return None
-    result: dict[str, Any] = found
-    return result
+    return found
 
 
 # -- doing them ---------------------------------------------------------------------------------
@@ -198,9 +198,7 @@ def _memory(config: Config) -> dict[str, float | None]:
     The process must have done nothing but the run of ``config``.
     """
     now = resident_memory() / _MEGABYTE, peak_memory() / _MEGABYTE  # before anything else is made
-    device = None
-    if torch.cuda.is_available():
-        device = torch.cuda.max_memory_allocated() / _MEGABYTE
+    device = torch.cuda.max_memory_allocated() / _MEGABYTE if torch.cuda.is_available() else None
     engine = _engine(config)
     tables = 0.0
     if engine.estimator.takes_snapshots:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from sgcn.experiments.core import ROWS, Experiment, Plan, Run, by_case, paper_of
+from sgcn.experiments.core import ROWS, Experiment, Plan, Run, by_case, grouped
 from sgcn.experiments.measures import CURVES, curve, spread
 from sgcn.runs.drawing import QUIET, save, sheet, styled
 
 COLOURS = {"sgcn": "#c0632b", "sgcn+": "#3f7fc1", "sgcn++": "#1b6e4a", "full": "#4a4a4a"}
-T = TypeVar("T")
 
 
 @styled()
@@ -21,7 +20,7 @@ def write(experiment: Experiment, plan: Plan, runs: Sequence[Run], paths: Sequen
     """The figure of an experiment into ``paths``: of its curves, or else of its numbers."""
     figure = _curves(experiment, runs) if experiment.curves else _dots(experiment, runs)
     # What the graphs are to the paper's, and how much was run.
-    notes = _unique(f"{run.case.data.label}: {run.case.data.note}" for run in runs)
+    notes = dict.fromkeys(f"{run.case.data.label}: {run.case.data.note}" for run in runs)
     failed = sum(run.failed is not None for run in runs)
     broken = f" {_many(failed, 'run')} diverged." if failed else ""
     epochs = " or ".join(_many(count, "epoch") for count in sorted({run.epochs for run in runs}))
@@ -38,17 +37,9 @@ def _many(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def _unique(values: Iterable[T]) -> list[T]:
-    """Each value once, in the order in which they come."""
-    return list(dict.fromkeys(values))
-
-
 def _panels(runs: Sequence[Run], form: str) -> dict[str, list[Run]]:
     """The runs of each label (see `Case.label`)."""
-    panels: dict[str, list[Run]] = {}
-    for run in runs:
-        panels.setdefault(run.case.label(form), []).append(run)
-    return panels
+    return grouped(runs, lambda run: run.case.label(form))
 
 
 def _colours(runs: Sequence[Run], lines: str) -> dict[str, Any]:
@@ -144,14 +135,15 @@ def _dots(experiment: Experiment, runs: Sequence[Run]) -> Any:
             words = quantity.replace("_", " ")
             for group in by_case(here):
                 case = group[0].case
-                kinds, colour = ROWS[case.sampler], COLOURS[case.estimator]
+                kinds, colour = [*ROWS[case.sampler].estimators], COLOURS[case.estimator]
                 shift = 0.22 * (kinds.index(case.estimator) - (len(kinds) - 1) / 2)
                 at = rows.index(case.label("{sampler} {setting}")) + shift
                 mean, deviation = spread(group, quantity)
                 axis.errorbar(mean, at, xerr=np.nan_to_num(deviation), color=colour, marker="o",
                               ms=5, capsize=2)  # fmt: skip
-                if known := paper_of(experiment, case, quantity):
-                    axis.plot(known[0], at, marker="D", ms=5, mfc="none", mec=colour, alpha=0.7)
+                known, _ = experiment.paper(case, quantity)
+                if known is not None:
+                    axis.plot(known, at, marker="D", ms=5, mfc="none", mec=colour, alpha=0.7)
                     words = f"{quantity.replace('_', ' ')}; diamonds: the paper's"
             axis.set_xlabel(words)
     _legend(figure, _colours(runs, "{estimator}"))

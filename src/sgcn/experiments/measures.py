@@ -19,11 +19,13 @@ Float64 = npt.NDArray[np.float64]
 PARTS = (
     "snapshot_sampling", "snapshot_transfer", "regular_sampling", "regular_transfer", "compute",
 )  # fmt: skip
-_MEMORY = ("peak_rss_mb", "rss_mb", "tables_mb", "device_mb")
+#: Of the process, the tables and the device.
+SIZES = ("peak_rss_mb", "rss_mb", "tables_mb", "device_mb")
 
 
-def _memory(name: str, run: Run) -> float:
-    return _value(run.results[MEMORY]["memory"][name])
+def _memory(name: str, run: Run) -> float | None:
+    found: float | None = run.results[MEMORY]["memory"][name]
+    return found
 
 
 def _time(name: str, run: Run) -> float:
@@ -46,7 +48,7 @@ def _time(name: str, run: Run) -> float:
 
 
 #: A number for each run.
-NUMBERS: dict[str, Callable[[Run], float]] = {
+NUMBERS: dict[str, Callable[[Run], float | None]] = {
     "test_f1": lambda run: 100.0 * run.summary["test"]["f1_micro"],
     "best_validation_f1": lambda run: 100.0 * run.summary["validation"]["f1_micro"],
     "lowest_validation_loss": lambda run: float(np.nanmin(curve(run, "validation_loss").value)),
@@ -55,15 +57,16 @@ NUMBERS: dict[str, Callable[[Run], float]] = {
     "training_seconds": lambda run: float(_clock(run)[-1]),
     "snapshots": lambda run: float(sum(e["snapshot"] for e in run.events("step"))),
     # The geometric mean over the steps that were measured.
-    "gradient_mse": lambda run: _value(run.results[PROBE]["geometric_relative_mse"]),
-    **{name: partial(_memory, name) for name in _MEMORY},
+    "gradient_mse": lambda run: run.results[PROBE]["geometric_relative_mse"],
+    **{name: partial(_memory, name) for name in SIZES},
     **{name: partial(_time, name) for name in (*PARTS, "total")},
 }
 
 
 def number(run: Run, name: str) -> float:
     """NaN if training broke off, or if there is no such thing here (a GPU's memory)."""
-    return math.nan if run.failed else NUMBERS[name](run)
+    found = None if run.failed else NUMBERS[name](run)
+    return math.nan if found is None else float(found)
 
 
 def spread(runs: Sequence[Run], name: str) -> tuple[float, float]:
@@ -96,18 +99,17 @@ def curve(run: Run, name: str) -> Curve:
     """The loss of a batch is a mean over the last ten; seconds are those of training alone."""
     if name == "gradient_mse":
         found = run.results[PROBE]["steps"]
-        values = [e["relative_mse"] for e in found]
+        value = np.array([e["relative_mse"] for e in found], float)
     elif name == "training_loss":
         found = run.events("step")
-        values = _over_epoch([_value(e["loss"]) for e in found])
+        value = _over_epoch(np.array([e["loss"] for e in found], float))
     else:
         key, scale = {"validation_loss": ("loss", 1.0), "validation_f1": ("f1_micro", 100.0)}[name]
         found = run.events("score")
-        values = [_value(e["validation"][key]) * scale for e in found]
+        value = scale * np.array([e["validation"][key] for e in found], float)
     at = np.array([e["step"] for e in found], float)
     clock = _clock(run)
-    seconds = clock[np.minimum(at.astype(int), len(clock) - 1)]
-    return Curve(at, seconds, np.array(values, float))
+    return Curve(at, clock[np.minimum(at.astype(int), len(clock) - 1)], value)
 
 
 def _clock(run: Run) -> Float64:
@@ -116,14 +118,10 @@ def _clock(run: Run) -> Float64:
     return np.concatenate([[0.0], np.cumsum(spent)])
 
 
-def _value(value: float | None) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _over_epoch(values: list[float]) -> list[float]:
+def _over_epoch(values: Float64) -> Float64:
     """Means of each value and the nine before it, as far as there are so many."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     last = np.arange(1, len(total))
     first = np.maximum(last - 10, 0)
-    means: list[float] = ((total[last] - total[first]) / (last - first)).tolist()
+    means: Float64 = (total[last] - total[first]) / (last - first)
     return means

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sgcn.experiments import figures
-from sgcn.experiments.core import Case, Experiment, Plan, Run, by_case, paper_of
+from sgcn.experiments.core import Experiment, Plan, Run, by_case
 from sgcn.experiments.measures import curve, number, spread
 from sgcn.files import write_text
 from sgcn.training.events import to_json
@@ -28,13 +28,14 @@ def write(
 ) -> list[Path]:
     """All files of an experiment; their paths."""
     out.mkdir(parents=True, exist_ok=True)
+    restarts = {run.case.values["estimator"].get("restart") for run in runs}
     facts = {
         "experiment": name,
         "title": experiment.title,
         "command": command,
         "plan": asdict(plan),
         "epochs": sorted({run.epochs for run in runs}),
-        "restarts": sorted({run.restart for run in runs if run.restart is not None}),
+        "restarts": sorted(restarts - {None}),  # rows without snapshots have none
         "threads": sorted({r["threads"] for run in runs for r in run.results.values()}),
         "data": {run.case.data.label: run.case.data.note for run in runs},
         "note": experiment.note,
@@ -52,11 +53,6 @@ def write(
     return paths
 
 
-def _paper(experiment: Experiment, case: Case, quantity: str) -> dict[str, float | None]:
-    known = paper_of(experiment, case, quantity)
-    return dict(zip(("paper", "paper_spread"), (*known, None, None), strict=False))
-
-
 # -- tidy ---------------------------------------------------------------------------------------
 
 
@@ -66,15 +62,17 @@ def _csv(name: str, experiment: Experiment, plan: Plan, runs: Sequence[Run]) -> 
     writer.writeheader()
     for run in runs:
         start = {"experiment": name, "budget": plan.budget, **run.case.columns, "seed": run.seed}
-        for row in _rows(experiment, run):
-            writer.writerow(start | row)
+        writer.writerows(start | row for row in _rows(experiment, run))
     return text.getvalue()
 
 
 def _rows(experiment: Experiment, run: Run) -> Iterator[dict[str, Any]]:
     for quantity in experiment.numbers:
-        value = _plain(number(run, quantity))
-        yield {"quantity": quantity, "value": value, **_paper(experiment, run.case, quantity)}
+        paper, paper_spread = experiment.paper(run.case, quantity)
+        yield {
+            "quantity": quantity, "value": _plain(number(run, quantity)),
+            "paper": paper, "paper_spread": paper_spread,
+        }  # fmt: skip
     for quantity in experiment.curves:
         points = list(zip(*curve(run, quantity), strict=True))
         for step, seconds, value in points[:: max(math.ceil(len(points) / _POINTS), 1)]:
@@ -95,11 +93,12 @@ def _summary(experiment: Experiment, runs: Sequence[Run]) -> list[dict[str, Any]
         case = group[0].case
         for quantity in experiment.numbers:
             mean, deviation = spread(group, quantity)
+            paper, paper_spread = experiment.paper(case, quantity)
             entries.append({
                 **case.columns, "same_data": case.data.same, "quantity": quantity,
                 "mean": mean, "spread": deviation, "runs": len(group),
                 "failed": sum(run.failed is not None for run in group),
-                **_paper(experiment, case, quantity),
+                "paper": paper, "paper_spread": paper_spread,
             })  # fmt: skip
     return entries
 

@@ -10,6 +10,7 @@ from numba import njit
 _BLANK, _TAB, _RETURN, _LINE, _QUOTE = 32, 9, 13, 10, 34
 _PLUS, _MINUS, _DOT, _ZERO = 43, 45, 46, 48
 _COMMA, _ESCAPE, _OPEN, _CLOSE = 44, 92, 123, 125
+_NAN, _INF, _INFINITY = (np.frombuffer(word, np.uint8) for word in (b"nan", b"inf", b"infinity"))
 #: The powers of ten that float64 holds exactly.
 _TENS = np.array([float(f"1e{k}") for k in range(23)])
 
@@ -136,9 +137,10 @@ def real_numbers(data: Any, starts: Any, ends: Any, out: Any) -> Any:
                 break
             at += 1
         if digits == 0:
-            value = _word(data, at, end)
-            if dot or value == 0.0:
+            infinite = _says(data, at, end, _INF) or _says(data, at, end, _INFINITY)
+            if dot or not (infinite or _says(data, at, end, _NAN)):
                 return f
+            value = np.inf if infinite else np.nan
         else:
             power, at = _power(data, at, end)
             if at != end:
@@ -184,22 +186,14 @@ def _scaled(mantissa: float, exponent: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _word(data: Any, at: int, end: int) -> Any:
-    """nan or inf if the text says so in any case, else 0."""
-    n = end - at
-    if n != 3 and n != 8:
-        return 0.0
-    a, b, c = data[at] | 32, data[at + 1] | 32, data[at + 2] | 32
-    if n == 3 and a == 110 and b == 97 and c == 110:
-        return np.nan
-    if a != 105 or b != 110 or c != 102:
-        return 0.0
-    if n == 8:
-        rest = (105, 110, 105, 116, 121)
-        for k in range(5):
-            if (data[at + 3 + k] | 32) != rest[k]:
-                return 0.0
-    return np.inf
+def _says(data: Any, at: int, end: int, word: Any) -> Any:
+    """Whether the text is ``word``, in any case."""
+    if end - at != len(word):
+        return False
+    k = 0
+    while k < len(word) and (data[at + k] | 32) == word[k]:
+        k += 1
+    return k == len(word)
 
 
 @njit(nogil=True, cache=True)

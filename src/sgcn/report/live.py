@@ -42,6 +42,10 @@ class Live:
 class Server(ThreadingHTTPServer):
     """One thread for each question; a browser that leaves in the middle is no error."""
 
+    def __init__(self, live: Live, port: int) -> None:
+        super().__init__((_LOOPBACK, port), _Handler)
+        self.live = live
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
@@ -52,12 +56,8 @@ def make_server(paths: Sequence[Path], port: int = 0) -> Server:
     if not 0 <= port <= 65535:
         raise SgcnError(f"--port is {port}, expected a whole number from 0 to 65535")
     live = Live(paths)
-
-    class Handler(_Handler):
-        source = live
-
     try:
-        return Server((_LOOPBACK, port), Handler)
+        return Server(live, port)
     except OSError as error:
         raise SgcnError(
             f"--port is {port}, which cannot be used ({error.strerror}), expected a free port or 0"
@@ -67,7 +67,7 @@ def make_server(paths: Sequence[Path], port: int = 0) -> Server:
 class _Handler(BaseHTTPRequestHandler):
     """Two addresses: the page, and its data. No file of the disk can be named."""
 
-    source: Live
+    server: Server
     server_version, sys_version = "sgcn", ""
 
     def do_GET(self) -> None:
@@ -76,15 +76,13 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(HTTPStatus.FORBIDDEN, "ask for this page by its loopback address")
         try:
             if address.path == "/":
-                self._answer(HTTPStatus.OK, page(self.source.data() or {}), "text/html")
-            elif address.path == "/data.json":
-                data = self.source.data(parse_qs(address.query).get("seen", [""])[0])
-                if data is None:
-                    self._answer(HTTPStatus.NO_CONTENT)
-                else:
-                    self._answer(HTTPStatus.OK, to_json(data), "application/json")
-            else:
-                self._answer(HTTPStatus.NOT_FOUND, "there is nothing here")
+                return self._answer(HTTPStatus.OK, page(self.server.live.data() or {}), "text/html")
+            if address.path != "/data.json":
+                return self._answer(HTTPStatus.NOT_FOUND, "there is nothing here")
+            data = self.server.live.data(parse_qs(address.query).get("seen", [""])[0])
+            if data is None:
+                return self._answer(HTTPStatus.NO_CONTENT)
+            self._answer(HTTPStatus.OK, to_json(data), "application/json")
         except SgcnError as error:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
 

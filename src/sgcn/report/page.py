@@ -41,21 +41,17 @@ def find_runs(paths: Sequence[Path]) -> list[Recording]:
 
 def _names(folders: list[Path]) -> list[str]:
     """The last part of each path, and as many before it as tell them apart."""
-    for parts in range(1, max(len(folder.parts) for folder in folders) + 1):
+    parts, names = 1, [folder.name for folder in folders]
+    while len(set(names)) < len(names):
+        parts += 1
         names = ["/".join(folder.parts[-parts:]) for folder in folders]
-        if len(set(names)) == len(names):
-            return names
-    return [str(folder) for folder in folders]
+    return names
 
 
 def page_data(runs: Sequence[Recording]) -> dict[str, Any]:
     """What the scripts get to see."""
     points = max(POINTS // 8, min(POINTS, _BUDGET // len(runs)))
-    return {
-        "version": __version__,
-        "parts": PARTS,
-        "runs": [run.drawn(points) for run in runs],
-    }
+    return {"version": __version__, "parts": PARTS, "runs": [run.drawn(points) for run in runs]}
 
 
 def page(data: dict[str, Any]) -> str:

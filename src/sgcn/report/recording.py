@@ -15,15 +15,9 @@ from sgcn.report.thinning import POINTS, Floats, smooth, thin
 from sgcn.runs.config import read_toml
 from sgcn.runs.layout import CONFIG, METRICS, SUMMARY
 
-#: The curves, and whether they jump from batch to batch so much that a smooth line helps.
-CURVES = {
-    "loss": True,
-    "f1": False,
-    "validation_loss": False,
-    "gradient_norm": True,
-    "gradient_error": False,
-    "norm_growth": False,
-}
+CURVES = ("loss", "f1", "validation_loss", "gradient_norm", "gradient_error", "norm_growth")
+#: Those that jump from batch to batch so much that a smooth line helps.
+_NOISY = {"loss", "gradient_norm"}
 #: The parts of a run's seconds, in the order in which a step meets them.
 PARTS = ("sampling", "transfer", "compute", "snapshot", "evaluation")
 
@@ -109,14 +103,20 @@ class Recording:
         kind = event.get("event")
         found: dict[str, Any] = {}
         if kind == "step":
-            names = ("loss", "gradient_norm", "norm_growth")
-            found |= {name: event.get(name) for name in names}
-            self._count(event, step, seconds)
+            found = {name: event.get(name) for name in ("loss", "gradient_norm", "norm_growth")}
+            snapshot, restart = bool(event.get("snapshot")), bool(event.get("restart"))
+            self.steps += 1
+            self.restarts += restart
+            if snapshot:
+                self.snapshots.add(step, seconds, float(restart))
+            for name in ("sampling", "transfer", "compute"):
+                part = "snapshot" if snapshot and name == "compute" else name
+                self.spent[part] += _number(event.get(name), 0.0)
         elif kind == "score":
             score = event.get("validation")
             self.spent["evaluation"] += _number(event.get("evaluation"), 0.0)
             if isinstance(score, dict):
-                found |= {"f1": score.get("f1_micro"), "validation_loss": score.get("loss")}
+                found = {"f1": score.get("f1_micro"), "validation_loss": score.get("loss")}
                 if event.get("best"):
                     self.best = {"validation": score, "best_epoch": event.get("epoch")}
         elif kind == "probe":
@@ -125,26 +125,11 @@ class Recording:
             if value is not None and step == step:
                 self.curves[name].add(step, seconds, _number(value))
 
-    def _count(self, event: dict[str, Any], step: float, seconds: float) -> None:
-        self.steps += 1
-        self.restarts += bool(event.get("restart"))
-        names = ("sampling", "transfer", "compute")
-        parts = {name: _number(event.get(name), 0.0) for name in names}
-        if event.get("snapshot"):
-            self.snapshots.add(step, seconds, float(bool(event.get("restart"))))
-            parts["snapshot"] = parts.pop("compute")
-        for name, value in parts.items():
-            self.spent[name] += value
-
     def drawn(self, points: int = POINTS) -> dict[str, Any]:
         """What the page shows of this run, ready for JSON."""
-        curves: dict[str, dict[str, Any]] = {}
-        for name, noisy in CURVES.items():
-            curve = self.curves[name]
-            if curve:
-                curves[name] = curve.drawn(points)
-                if noisy:
-                    curves[name]["smooth"] = curve.drawn(points, smoothed=True)
+        curves = {name: curve.drawn(points) for name, curve in self.curves.items() if curve}
+        for name in _NOISY & curves.keys():
+            curves[name]["smooth"] = self.curves[name].drawn(points, smoothed=True)
         return {
             "name": self.name,
             "finished": self.summary is not None,
@@ -156,10 +141,11 @@ class Recording:
 
     def _so_far(self) -> dict[str, Any]:
         """The summary before the end, counted from the events; there is no test score yet."""
-        known = {"data": "data", "sampler": "sampler.name", "estimator": "estimator.name"}
         seed = self.config.get("training.seed", "")
         return {
-            **{name: self.config.get(key) for name, key in known.items()},
+            "data": self.config.get("data"),
+            "sampler": self.config.get("sampler.name"),
+            "estimator": self.config.get("estimator.name"),
             "seed": int(seed) if seed.isdecimal() else None,
             **self.best,
             "steps": self.steps,

@@ -16,36 +16,25 @@ from sgcn.compute.buffers import dropped, product, rows_of, rows_product
 class DenseRows:
     """A tensor of float32, bfloat16 or float16; only rows that are read become float32."""
 
-    def __init__(self, data: Tensor) -> None:
-        self.data = data
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.data.shape[0], self.data.shape[1]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.data.dtype
-
-    @property
-    def table(self) -> Tensor:
-        return self.data
+    def __init__(self, table: Tensor) -> None:
+        self.table, self.dtype = table, table.dtype
+        self.shape = (table.shape[0], table.shape[1])
 
     def read(self, ids: Tensor) -> Tensor:
-        return rows_of(self.data, ids).float()
+        return rows_of(self.table, ids).float()
 
     def write(self, ids: Tensor | None, rows: Tensor) -> None:
         if ids is None:
-            self.data.copy_(rows.detach())
+            self.table.copy_(rows.detach())
         else:
-            self.data.index_copy_(0, ids.long(), rows.detach().to(self.data.dtype))
+            self.table.index_copy_(0, ids.long(), rows.detach().to(self.table.dtype))
 
     def times(self, ids: Tensor | None, weight: Tensor) -> Tensor:
-        if ids is None and self.data.dtype == torch.float32:
-            return product(self.data, weight)
+        if ids is None and self.table.dtype == torch.float32:
+            return product(self.table, weight)
         if ids is None:
-            ids = torch.arange(len(self.data), dtype=torch.int32)
-        return rows_product(self.data, ids, weight)
+            ids = torch.arange(len(self.table), dtype=torch.int32)
+        return rows_product(self.table, ids, weight)
 
     def dropped(self, ids: Tensor, stream: np.uint64, share: float) -> DenseRows:
         return DenseRows(dropped(self.read(ids), stream, share))

@@ -78,16 +78,28 @@ class History:
     def write(self, ids: Tensor, rows: Tensor) -> None:
         self.store.write(self._index(ids), rows)
 
-    def validate(self, ids: Tensor, fresh_norm: float) -> None:
-        """Rows ``ids`` are known from now on.
+    def covers(self, ids: Tensor) -> Tensor | None:
+        """Which of the rows ``ids`` are known, as a column; None for all."""
+        return None if self.valid is None else self.valid.index_select(0, ids)[:, None]
 
-        Those that the snapshot did not cover have drifted from nothing: their squared norm
-        ``fresh_norm`` counts now and at the snapshot.
+    def norm_after(self, ids: Tensor, growth: Tensor) -> float:
+        """The norm once the squares of rows ``ids`` have grown so; unknown rows do not count."""
+        known = self.covers(ids)
+        return self.norm + float((growth if known is None else growth * known).sum())
+
+    def follow(self, ids: Tensor, rows: Tensor, norm: float, squares: Callable[[], Tensor]) -> None:
+        """Take over what a step made of the rows ``ids``: they are known from now on.
+
+        Those that the snapshot did not cover have drifted from nothing: their ``squares`` count now
+        and at the snapshot.
         """
-        assert self.valid is not None
-        self.valid[ids.long()] = True
-        self.norm += fresh_norm
-        self.snapshot_norm += fresh_norm
+        self.write(ids, rows)
+        self.norm, known = norm, self.covers(ids)
+        if self.valid is not None and known is not None:
+            fresh = float((squares() * ~known).sum())
+            self.valid[ids.long()] = True
+            self.norm += fresh
+            self.snapshot_norm += fresh
 
     def lazy(self, ids: Tensor) -> LazyRows:
         """The rows ``ids``, for a product that reads them where they are."""

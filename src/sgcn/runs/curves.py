@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from sgcn.runs.drawing import save, sheet, styled
@@ -15,8 +16,7 @@ def draw(runs: Sequence[Path], out: Path | None = None) -> Path:
     figure, ((loss, by_step, by_second),) = sheet(1, 3, 12.0, 3.6)
     for run in runs:
         events = read_events(run)
-        steps = [e for e in events if e["event"] == "step"]
-        scores = [e for e in events if e["event"] == "score"]
+        steps, scores = ([e for e in events if e["event"] == kind] for kind in ("step", "score"))
         smooth = _smoothed([e["loss"] for e in steps])
         (line,) = loss.plot([e["step"] for e in steps], smooth, label=run.name)
         f1 = [e["validation"]["f1_micro"] for e in scores]
@@ -33,8 +33,4 @@ def draw(runs: Sequence[Path], out: Path | None = None) -> Path:
 
 def _smoothed(values: list[float], keep: float = 0.9) -> list[float]:
     """Exponential moving average, so that a mini-batch loss can be read."""
-    smooth, now = [], values[0] if values else 0.0
-    for value in values:
-        now = keep * now + (1.0 - keep) * value
-        smooth.append(now)
-    return smooth
+    return [*accumulate(values[:1] + values, lambda now, new: keep * now + (1.0 - keep) * new)][1:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -85,12 +85,7 @@ class Estimates(Enum):
     P = "P"
     SCALED_P = "P with rows scaled to sum 1"  # as published code has it
     PART_OF_P = "P without the entries between parts"
-    OTHER = "another matrix than P"
-
-    @property
-    def close_to_p(self) -> bool:
-        """Whether a rule may correct M by exact sums with P."""
-        return self is not Estimates.OTHER
+    OTHER = "another matrix than P"  # no rule may correct M by exact sums with P
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ class Sampler(Options, ABC):
     @property
     def keeps_destinations(self) -> bool:
         """Whether every destination is among the sources of its block."""
-        return True
+        return bool(getattr(self, "keep_destinations", True))
 
     def init(self, graph: Graph) -> State | None:
         """The state to begin with; None for a sampler that does not learn."""
@@ -201,29 +196,45 @@ class LayerSampler(Sampler):
 class OneCallSampler(LayerSampler):
     """A layer sampler that draws all layers in one call of a kernel, see `sgcn.kernels.batches`."""
 
+    #: Takes P, seeds, sizes and streams of layers, and then `_arguments`; gives distinct seeds,
+    #: loss weights and the blocks of the layers; exact ones too, if any.
+    kernel: ClassVar[Callable[..., Any]]
+
+    sizes: int | tuple[int, ...]
+    weighting: str
+
+    @abstractmethod
+    def _arguments(self, graph: Graph, target: Float32) -> tuple[Any, ...]:
+        """The last arguments of the kernel; rows are scaled to the sums ``target``."""
+
     def _sample(self, graph: Graph, seeds: NodeSet, key: Key, depth: int) -> Batch:
         layers = range(depth, 0, -1)
         streams = np.array([key.stream(Stream.LAYER, layer) for layer in layers])
         rows, loss_weights, *drawn = self._draw(graph, seeds.ids, layers, streams, depth)
         dsts = [rows, *(parts[3] for parts in drawn[0])]
         made = (tuple(map(_block, parts[::-1], dsts[-2::-1])) for parts in drawn)
-        blocks, *exact = made
-        return Batch(blocks, loss_weights, exact[0] if exact else ())
+        return Batch(next(made), loss_weights, next(made, ()))
 
     def block(self, graph: Graph, rows: Int32, stream: np.uint64, layer: int, depth: int) -> Block:
         _, _, drawn, *_ = self._draw(graph, rows, [layer], np.array([stream]), depth)
         return _block(drawn[0], rows)
 
-    @abstractmethod
     def _draw(
         self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
     ) -> Any:
-        """Distinct seeds, loss weights and the blocks of ``layers``; exact ones too, if any."""
+        sizes = np.array([size_of_layer(self.sizes, layer, depth) for layer in layers])
+        more = self._arguments(graph, row_targets(graph, self.weighting))
+        return self.kernel(graph.propagation, seeds, sizes, streams, *more)
 
 
-def _block(parts: tuple[Any, ...], dst: Int32) -> Block:
+def _block(parts: Sequence[Any], dst: Int32) -> Block:
     indptr, indices, weights, src, dst_in_src = parts
     return Block(indptr, indices, weights, src, dst, dst_in_src)
+
+
+def subgraph_batch(parts: Sequence[Any], loss_weights: Float32, depth: int) -> Batch:
+    """A block whose sources are its destinations serves all layers."""
+    return Batch((_block(parts, parts[3]),) * depth, loss_weights)
 
 
 def weighting_option(default: str) -> Any:
@@ -246,34 +257,19 @@ def size_of_layer(sizes: int | tuple[int, ...], layer: int, depth: int) -> int:
     return sizes[layer - 1]
 
 
-def sizes_of_layers(
-    sizes: int | tuple[int, ...], layers: Sequence[int], depth: int
-) -> npt.NDArray[np.int64]:
-    return np.array([size_of_layer(sizes, layer, depth) for layer in layers])
-
-
 def row_targets(graph: Graph, weighting: str) -> Float32:
     """The sums that ``weighting`` scales every row of P to; none for unbiased weights."""
     if weighting == "hajek":
         return graph.memo("row_sums", lambda: kernels.row_sums(graph.propagation))
     if weighting == "row":
         return graph.memo("ones", lambda: np.ones(len(graph), np.float32))
-    return _NO_TARGETS
-
-
-_NO_TARGETS = np.empty(0, np.float32)
+    return np.empty(0, np.float32)
 
 
 def weigh(graph: Graph, rows: Int32, indptr: Any, weights: Float32, weighting: str) -> None:
     """Turn unbiased row weights, in place, into those of ``weighting``."""
     if weighting != "unbiased":
         kernels.rescale_rows(indptr, weights, rows, row_targets(graph, weighting))
-
-
-def marks(graph: Graph) -> Any:
-    """A byte for each neighbour of the node that has most, and one more."""
-    largest = graph.memo("max_degree", lambda: int(graph.degrees.max()))
-    return scratch.get("mark", largest + 1, np.uint8)
 
 
 def exact_block(graph: Graph, rows: Int32) -> Block:
@@ -285,18 +281,6 @@ def exact_block(graph: Graph, rows: Int32) -> Block:
     weights = np.empty(indptr[-1], np.float32)
     src = kernels.exact_block(p, rows, indptr, indices, weights, scratch.position(graph))
     return Block(indptr, indices, weights, src, rows, np.arange(len(rows), dtype=np.int32))
-
-
-def induced_block(graph: Graph, nodes: Int32) -> Block:
-    """P[nodes, nodes]."""
-    indptr, indices, weights, own_index = kernels.restricted_block(
-        graph.propagation,
-        nodes,
-        nodes,
-        np.ones(len(nodes), np.float32),
-        scratch.of(graph),
-    )
-    return Block(indptr, indices, weights, nodes, nodes, own_index)
 
 
 def column_law(graph: Graph) -> ColumnLaw:

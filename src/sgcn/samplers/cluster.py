@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn import store
-from sgcn.block import Batch, Block, Int32
+from sgcn.block import Batch, Int32
 from sgcn.graph import Graph
-from sgcn.kernels import batches as kernels
+from sgcn.kernels.batches import part_batch
 from sgcn.kernels.random import permutation
 from sgcn.options import flag, integer, option
 from sgcn.rng import Key
@@ -20,6 +20,7 @@ from sgcn.samplers.base import (
     Sampler,
     row_targets,
     scratch,
+    subgraph_batch,
     weighting_option,
 )
 
@@ -75,18 +76,14 @@ class Cluster(Sampler):
         taken = min(self.parts_per_batch, parts)
         turn = permutation(parts, key.shuffle_stream())
         chosen = turn[(key.step * taken + np.arange(taken)) % parts]
-        indptr, indices, weights, nodes, own_index, loss_weights = kernels.part_batch(
-            graph.propagation,
-            np.concatenate([partition.nodes(part) for part in chosen]),
-            partition.part,
-            (parts - 1) / (taken - 1) if self.rescale_between and taken > 1 else 1.0,
-            scratch.of(graph),
-            row_targets(graph, self.weighting),
-            seeds.mask,
-            parts / (taken * max(seeds.size, 1)),
+        nodes = np.concatenate([partition.nodes(part) for part in chosen])
+        between = (parts - 1) / (taken - 1) if self.rescale_between and taken > 1 else 1.0
+        share = parts / (taken * max(seeds.size, 1))
+        p, target = graph.propagation, row_targets(graph, self.weighting)
+        *block, loss_weights = part_batch(
+            p, nodes, partition.part, between, scratch.of(graph), target, seeds.mask, share
         )
-        block = Block(indptr, indices, weights, nodes, nodes, own_index)
-        return Batch((block,) * depth, loss_weights)
+        return subgraph_batch(block, loss_weights, depth)
 
 
 def partition_of(graph: Graph, parts: int) -> Partition:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sgcn.block import Int32
+from sgcn.block import Float32
 from sgcn.graph import Graph
 from sgcn.kernels import LadiesLaw
-from sgcn.kernels import batches as kernels
+from sgcn.kernels.batches import ladies_batch
 from sgcn.kernels.blocks import square_sums
 from sgcn.options import flag, one_of, option
-from sgcn.samplers.base import (
-    OneCallSampler,
-    row_targets,
-    scratch,
-    sizes_of_layers,
-    sizes_option,
-    weighting_option,
-)
+from sgcn.samplers.base import OneCallSampler, scratch, sizes_option, weighting_option
 
 
 @dataclass(frozen=True)
@@ -30,6 +22,7 @@ class Ladies(OneCallSampler):
 
     name = "ladies"
     summary = "LADIES: s draws a layer among the neighbours of the layer above"
+    kernel = staticmethod(ladies_batch)
 
     sizes: int | tuple[int, ...] = sizes_option(512, "draws in a layer")
     weighting: str = weighting_option("hajek")
@@ -38,22 +31,8 @@ class Ladies(OneCallSampler):
         "stratified", one_of("stratified", "independent"), "rows drawn evenly, or by chance"
     )
 
-    @property
-    def keeps_destinations(self) -> bool:
-        return self.keep_destinations
-
-    def _draw(
-        self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
-    ) -> Any:
+    def _arguments(self, graph: Graph, target: Float32) -> tuple[Any, ...]:
         squares = graph.memo("square_sums", lambda: square_sums(graph.propagation))
         law = LadiesLaw(self.keep_destinations, self.draws == "stratified", *squares)
-        return kernels.ladies_batch(
-            graph.propagation,
-            seeds,
-            sizes_of_layers(self.sizes, layers, depth),
-            streams,
-            law,
-            scratch.of(graph),
-            scratch.get("mass", len(graph), np.float64),
-            row_targets(graph, self.weighting),
-        )
+        mass = scratch.get("mass", len(graph), np.float64)
+        return law, scratch.of(graph), mass, target

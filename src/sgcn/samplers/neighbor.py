@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from sgcn.block import Int32
+import numpy as np
+
+from sgcn.block import Float32
 from sgcn.graph import Graph
-from sgcn.kernels import batches as kernels
-from sgcn.samplers.base import (
-    OneCallSampler,
-    marks,
-    row_targets,
-    scratch,
-    sizes_of_layers,
-    sizes_option,
-    weighting_option,
-)
+from sgcn.kernels.batches import neighbor_batch
+from sgcn.samplers.base import OneCallSampler, scratch, sizes_option, weighting_option
 
 
 @dataclass(frozen=True)
@@ -29,21 +22,11 @@ class Neighbor(OneCallSampler):
 
     name = "neighbor"
     summary = "GraphSAGE: s neighbours of every node, uniform, without replacement"
+    kernel = staticmethod(neighbor_batch)
 
     sizes: int | tuple[int, ...] = sizes_option(5, "neighbours drawn for a node")
     weighting: str = weighting_option("unbiased")
 
-    _kernel: ClassVar[Any] = staticmethod(kernels.neighbor_batch)
-
-    def _draw(
-        self, graph: Graph, seeds: Int32, layers: Sequence[int], streams: Any, depth: int
-    ) -> Any:
-        return self._kernel(
-            graph.propagation,
-            seeds,
-            sizes_of_layers(self.sizes, layers, depth),
-            streams,
-            row_targets(graph, self.weighting),
-            scratch.position(graph),
-            marks(graph),
-        )
+    def _arguments(self, graph: Graph, target: Float32) -> tuple[Any, ...]:
+        largest = graph.memo("max_degree", lambda: int(graph.degrees.max()))
+        return target, scratch.position(graph), scratch.get("mark", largest + 1, np.uint8)

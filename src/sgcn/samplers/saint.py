@@ -10,18 +10,18 @@ import numpy.typing as npt
 
 from sgcn.block import Batch, Block, Int32
 from sgcn.graph import Graph
-from sgcn.kernels import blocks as block_kernels
 from sgcn.kernels import subgraphs as kernels
 from sgcn.kernels.batches import node_batch
+from sgcn.kernels.blocks import restricted_block, unique_counts
 from sgcn.options import integer, one_of, option
 from sgcn.rng import Key, Stream
 from sgcn.samplers.base import (
     NodeSet,
     Sampler,
     column_law,
-    induced_block,
     row_targets,
     scratch,
+    subgraph_batch,
     weigh,
     weighting_option,
 )
@@ -65,41 +65,26 @@ class Saint(Sampler):
         return Batch((block,) * depth, share.astype(np.float32))
 
     def _nodes(self, graph: Graph, seeds: NodeSet, stream: np.uint64, depth: int) -> Batch:
-        indptr, indices, weights, nodes, own_index, loss_weights = node_batch(
-            graph.propagation,
-            column_law(graph),
-            self.size,
-            stream,
-            scratch.of(graph),
-            row_targets(graph, self.weighting),
-            seeds.mask,
-            max(seeds.size, 1),
+        p, law, target = graph.propagation, column_law(graph), row_targets(graph, self.weighting)
+        *block, loss_weights = node_batch(
+            p, law, self.size, stream, scratch.of(graph), target, seeds.mask, max(seeds.size, 1)
         )
-        block = Block(indptr, indices, weights, nodes, nodes, own_index)
-        return Batch((block,) * depth, loss_weights)
+        return subgraph_batch(block, loss_weights, depth)
 
     def _edges(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
         p = graph.propagation
         linked = graph.memo("linked", lambda: np.flatnonzero(graph.degrees).astype(np.int32))
         hits = graph.memo("edge_hits", lambda: kernels.edge_hits(p))
-        nodes = _distinct(graph, kernels.edge_nodes(p, linked, self.size, stream))
-        block = induced_block(graph, nodes)
-        kernels.reweight_edges(
-            p,
-            (block.indptr, block.indices, block.weights),
-            nodes,
-            hits,
-            len(linked),
-            self.size,
-            graph.directed,
-        )
+        block = _induced(graph, kernels.edge_nodes(p, linked, self.size, stream))
+        entries, nodes = (block.indptr, block.indices, block.weights), block.dst
+        kernels.reweight_edges(p, entries, nodes, hits, len(linked), self.size, graph.directed)
         return block, 1.0 - (1.0 - hits[nodes] / max(len(linked), 1)) ** self.size
 
     def _walks(self, graph: Graph, stream: np.uint64) -> tuple[Block, Inclusion]:
         p = graph.propagation
         samples, node_counts, pair_counts = self._presampled(graph)
-        nodes = _distinct(graph, kernels.walk_nodes(p, self.size, self.walk_length, stream))
-        block = induced_block(graph, nodes)
+        block = _induced(graph, kernels.walk_nodes(p, self.size, self.walk_length, stream))
+        nodes = block.dst
         kernels.reweight_walks(
             p, block.indptr, block.indices, block.weights, nodes, node_counts, pair_counts
         )
@@ -122,6 +107,11 @@ class Saint(Sampler):
         return graph.memo(("walks", self.size, self.walk_length), count)
 
 
-def _distinct(graph: Graph, nodes: Any) -> Int32:
-    distinct: Int32 = block_kernels.unique_counts(nodes, scratch.position(graph))[0]
-    return distinct
+def _induced(graph: Graph, drawn: Int32) -> Block:
+    """P on the distinct ones of the nodes drawn."""
+    nodes, _ = unique_counts(drawn, scratch.position(graph))
+    ones = np.ones(len(nodes), np.float32)
+    indptr, indices, weights, own_index = restricted_block(
+        graph.propagation, nodes, nodes, ones, scratch.of(graph)
+    )
+    return Block(indptr, indices, weights, nodes, nodes, own_index)

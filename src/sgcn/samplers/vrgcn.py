@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sgcn.kernels import batches as kernels
+from sgcn.kernels.batches import vrgcn_batch
 from sgcn.samplers.base import sizes_option
 from sgcn.samplers.neighbor import Neighbor
 
@@ -15,7 +15,6 @@ class Vrgcn(Neighbor):
 
     name = "vrgcn"
     summary = "VR-GCN: s neighbours of every node, and the exact block for its history"
+    kernel = staticmethod(vrgcn_batch)
 
     sizes: int | tuple[int, ...] = sizes_option(2, "neighbours drawn for a node")
-
-    _kernel = staticmethod(kernels.vrgcn_batch)

@@ -29,7 +29,7 @@ from writers import (
 from sgcn import Graph
 from sgcn.data import draft
 from sgcn.data.importers import import_graph
-from sgcn.data.importers.graphsage import _id_map
+from sgcn.data.importers.graphsage import _IdMap
 from sgcn.data.readers.pickles import read_lists
 
 ROWS, WIDTH = 4_000, 2_100  # 33.6 MB as float32
@@ -192,10 +192,10 @@ def test_node_names_are_held_as_bytes(tmp_path):
     nodes = 30_000
     write_json(tmp_path / "map.json", {f"c{k}": k for k in range(nodes)})
     tracemalloc.start()
-    row_of = _id_map(tmp_path / "map.json")
+    row_of = _IdMap(tmp_path / "map.json")
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert row_of(["c7", "c29999", "c0"]).tolist() == [7, 29999, 0]
+    assert row_of(["c7", "c29999", "c0"], "", "").tolist() == [7, 29999, 0]
     assert held < 80 * nodes
 
 

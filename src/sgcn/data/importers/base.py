@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from sgcn.data.draft import Draft
-from sgcn.data.readers.files import LIMIT
+from sgcn.data.readers.files import LIMIT, folder
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import Options, Rule, option, real
@@ -41,19 +40,14 @@ def text_or_none(what: str) -> Rule:
 A_NAME = text_or_none("a name")
 
 
-def only(found: Iterable[str], within: Path, kind: str, what: str, name: str) -> str:
-    """The one of ``found`` that is there, for an option called ``name`` that was not given."""
-    names = sorted(found)
+def only(within: Path, pattern: str, kind: str, what: str, name: str) -> str:
+    """What ``*`` is in the one file that fits, for an option called ``name`` that was not given."""
+    before, after = pattern.split("*")
+    paths = folder(within, what).glob(pattern)
+    names = sorted(path.name.removeprefix(before).removesuffix(after) for path in paths)
     if len(names) != 1:
         raise SgcnError(
             f"{within} has {len(names)} {kind}, expected {what}"
             + (f": set {name} to one of {', '.join(names)}" if names else "")
         )
     return names[0]
-
-
-def folder(source: Path, what: str) -> Path:
-    """``source`` itself, if it is a folder."""
-    if not source.is_dir():
-        raise SgcnError(f"{source} is not a folder, expected {what}")
-    return source

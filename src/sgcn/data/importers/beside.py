@@ -14,16 +14,12 @@ from sgcn.data.checks import check_ids, check_rows
 from sgcn.data.draft import Draft
 from sgcn.data.features import single
 from sgcn.data.importers.base import Importer, text_or_none
-from sgcn.data.importers.rows import (
-    counted,
-    labels_file,
-    labels_of,
-    write_features_file,
-)
+from sgcn.data.importers.rows import counted, labels_file, labels_of, write_features_file
 from sgcn.data.importers.splits import part_of, split_file, split_of_numbers
 from sgcn.data.readers.arrays import npy
 from sgcn.data.readers.fields import Names
-from sgcn.data.readers.tables import Table, open_table
+from sgcn.data.readers.files import checked
+from sgcn.data.readers.tables import Parquet, Table, Text
 from sgcn.errors import SgcnError
 from sgcn.options import Rule, flag, integer, option, optional
 
@@ -111,9 +107,10 @@ class Beside(Importer):
     header: bool | None = option(None, optional(flag()), "the first row names columns; none: look")
 
     def table(self, path: Path, what: str) -> Table:
-        return open_table(
-            path, what, delimiter=self.delimiter, header=self.header, limit=self.limit
-        )
+        """The table in ``path``; its suffix says what it is."""
+        if checked(path, what).suffix == ".parquet":
+            return Parquet(path, what, self.limit)
+        return Text(path, what, self.limit, delimiter=self.delimiter, header=self.header)
 
     def tables(self) -> dict[str, Table]:
         """The tables among the files, by what they hold."""

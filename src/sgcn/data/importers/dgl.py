@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,21 +21,20 @@ import numpy as np
 
 from sgcn.chunks import chunks
 from sgcn.data.checks import check_rows, first_bad
-from sgcn.data.draft import Draft
-from sgcn.data.importers.base import Importer, folder
-from sgcn.data.importers.graphsaint import csr_edges
+from sgcn.data.draft import Draft, entries
+from sgcn.data.importers.base import Importer
 from sgcn.data.importers.rows import (
     check_pointers,
     labels_file,
     labels_of,
+    within,
     write_features,
     write_features_file,
-    write_parts,
 )
 from sgcn.data.importers.scipy import matrix_graph
-from sgcn.data.importers.splits import split_of_parts
+from sgcn.data.importers.splits import PART, split_of_parts
 from sgcn.data.readers.arrays import Npz, npy
-from sgcn.data.readers.files import existing
+from sgcn.data.readers.files import existing, folder
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import flag, option
@@ -42,7 +42,6 @@ from sgcn.options import flag, option
 _WHAT = (
     "a folder with indptr and indices (.npy or .bin), or with reddit_graph.npz and reddit_data.npz"
 )
-_REDDIT = ("reddit_graph.npz", "reddit_self_loop_graph.npz")
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,8 @@ class Dgl(Importer):
                 "read, save its arrays indptr and indices instead"
             )
         folder(source, _WHAT)
-        for name in _REDDIT:
-            if (source / name).exists():
-                return self._reddit(source, existing(source, name, _WHAT), draft)
+        if path := _find(source, "reddit_graph", "reddit_self_loop_graph", kinds=(".npz",)):
+            return self._reddit(source, path, draft)
         pointers, columns = _find(source, "indptr"), _find(source, "indices")
         if pointers is None or columns is None:
             missing = "indptr" if pointers is None else "indices"
@@ -76,7 +74,7 @@ class Dgl(Importer):
             n = len(indptr) - 1
             check_pointers(indptr, n, stored, str(pointers))
             self._write_rows(source, draft, n)
-            edges = csr_edges(indptr, parts, str(columns))
+            edges = entries(indptr, zip(within(parts, n, str(columns))))
             return draft.edges(edges, n, directed=self.directed)
 
     def _reddit(self, source: Path, graph_path: Path, draft: Draft) -> Graph:
@@ -86,15 +84,14 @@ class Dgl(Importer):
         n = len(graph)
         what = "feature, label and node_types (reddit_data.npz)"
         with Npz(data_path, what, self.limit) as file:
-            where = f"feature in {data_path}"
-            with file.npy("feature", "iuf", 2) as x:
-                write_parts(draft, x.shape, x.parts(), n, where)
+            write_features(draft, file.npy("feature", "iuf", 2), n, f"feature in {data_path}")
             draft.write("y", labels_of(file.all("label", "iuf"), n, f"label in {data_path}"))
             types = file.all("node_types")
         check_rows(len(types), n, f"node_types in {data_path}")
-        masks = {"train": types == 1, "val": types == 2, "test": types == 3}
-        split = split_of_parts(n, masks.get, lambda word: f"node_types in {data_path} ({word})")
-        draft.write("split", split)
+        parts = enumerate(("train", "val", "test"), 1)
+        where = "node_types in {} ({})"
+        masks = ((word, types == part, where.format(data_path, word)) for part, word in parts)
+        draft.write("split", split_of_parts(n, masks))
         return graph
 
     def _write_rows(self, source: Path, draft: Draft, n: int) -> None:
@@ -107,17 +104,14 @@ class Dgl(Importer):
             bare = path.suffix == ".bin"
             y = labels_of(_bare_labels(path, n), n, str(path)) if bare else labels_file(path, n)
             draft.write("y", y)
-        split = split_of_parts(
-            n,
-            lambda word: _mask(_find(source, f"{word}_mask"), n),
-            lambda word: str(_find(source, f"{word}_mask")),
-        )
-        draft.write("split", split)
+        paths = ((word, _find(source, f"{word}_mask")) for word in PART)
+        masks = ((word, _mask(path, n), str(path)) for word, path in paths if path)
+        draft.write("split", split_of_parts(n, masks))
 
 
-def _find(source: Path, *stems: str) -> Path | None:
+def _find(source: Path, *stems: str, kinds: tuple[str, ...] = (".npy", ".bin")) -> Path | None:
     """The array with one of these names, if it is there."""
-    names = [f"{stem}{suffix}" for stem in stems for suffix in (".npy", ".bin")]
+    names = [f"{stem}{suffix}" for stem in stems for suffix in kinds]
     found = (existing(source, name, _WHAT) for name in names if (source / name).exists())
     return next(found, None)
 
@@ -132,16 +126,14 @@ def _csr(pointers: Path, columns: Path) -> Iterator[tuple[Any, int, Iterable[Any
             yield indptr, array.shape[0], array.parts()
         return
     # Without headers the last row pointer is the number of entries, which gives the types.
-    size = columns.stat().st_size
-    for kind in ("<i8", "<i4"):
-        if pointers.stat().st_size % int(kind[2]):
-            continue
-        indptr = np.fromfile(pointers, kind).astype(np.int64)
-        for width in (8, 4):
-            if indptr[-1] >= 0 and int(indptr[-1]) * width == size:
-                mapped = np.memmap(columns, f"<i{width}", "r")
-                yield indptr, len(mapped), (mapped[part] for part in chunks(len(mapped)))
-                return
+    for wide, kind in product(("<i8", "<i4"), repeat=2):
+        indptr = np.fromfile(pointers, wide)
+        whole = indptr.nbytes == pointers.stat().st_size
+        if whole and int(indptr[-1]) * int(kind[2]) == columns.stat().st_size:
+            mapped = np.memmap(columns, kind, "r")
+            parts = (mapped[part] for part in chunks(len(mapped)))
+            yield indptr.astype(np.int64), len(mapped), parts
+            return
     raise SgcnError(
         f"{pointers} and {columns.name} do not fit each other, expected int64 or int32 numbers, "
         "the last row pointer being the number of entries"
@@ -162,9 +154,7 @@ def _bare_features(path: Path, n: int) -> Any:
     return np.memmap(path, "<f4", "r", shape=(n, size // (4 * n)))
 
 
-def _mask(path: Path | None, n: int) -> Any:
-    if path is None:
-        return None
+def _mask(path: Path, n: int) -> Any:
     if path.suffix == ".npy":
         with npy(path, f"a mask of {n} nodes", "biu", 1) as array:
             mask = array.all()

@@ -25,6 +25,7 @@ from sgcn.store import IDS
 
 LINKS = ("links", "edges")  # networkx calls them edges since 3.4
 WHAT = "a graph as node-link JSON: an object with nodes and links"
+_PLAIN = str | int | float | None  # what may name a part; anything else is text that names none
 _ATTRIBUTE = text_or_none("an attribute's name")
 
 
@@ -72,15 +73,13 @@ def from_networkx(
     nodes.add(list(graph.nodes), list(map(itemgetter(1), graph.nodes(data=True))))
     number = nodes.numbered()
     rows = {name: np.concatenate(parts) for name, parts in nodes.rows().items()}
-    pairs = list(graph.edges())
-    ends = [list(map(itemgetter(end), pairs)) for end in (0, 1)]
-    links = [] if weight is None else list(map(itemgetter(2), graph.edges(data=True)))
-    src, dst, *weights = _numbered(ends, links, number, weight, "the graph")
+    edges = list(graph.edges(data=True))
+    *ends, links = (list(map(itemgetter(part), edges)) for part in range(3))
+    src, dst, weights = (*_numbered(ends, links, number, weight, "the graph"), None)[:3]
     with about(Path("the graph")):
         return Graph.from_edges(
-            src, dst, next(iter(weights), None), nodes=len(number),
-            directed=graph.is_directed(), **rows, **options,
-        )  # fmt: skip
+            src, dst, weights, nodes=len(number), directed=graph.is_directed(), **rows, **options
+        )
 
 
 class _Nodes:
@@ -113,8 +112,8 @@ class _Nodes:
     def _array(self, name: str, values: list[Any], names: list[Any]) -> Any:
         key = self.wanted[name]
         if name == "split":
-            where = f"{key} in {self.where}"
-            return np.array([part_of(_plain(word), where) for word in values], np.int64)
+            words = (word if isinstance(word, _PLAIN) else repr(word) for word in values)
+            return np.array([part_of(word, f"{key} in {self.where}") for word in words], np.int64)
         for node, value in zip(names, values, strict=True) if name == "y" else ():
             if isinstance(value, str):  # text has no order that would number it
                 raise SgcnError(
@@ -172,32 +171,22 @@ def _numbered(
     where: str,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Sources, targets and, if there are any, weights of some edges."""
-    src, dst = (_numbers(side, number, where) for side in ends)
-    if weight is None:
-        return src, dst
-    missing = next((k for k, link in enumerate(links) if weight not in link), None)
-    if missing is not None:
-        edge = ends[0][missing], ends[1][missing]
-        raise SgcnError(
-            f"{where} has the edge {edge!r} without {weight!r}, expected all to have it"
-        )
-    return src, dst, _array([link[weight] for link in links], f"{weight} of the edges in {where}")
-
-
-def _numbers(ends: list[Any], number: dict[Any, int], where: str) -> Any:
-    """The numbers of the nodes that some edges start or end at."""
     with unreadable(Path(where), "ends of edges that are ids of nodes"):
         try:
-            return np.fromiter(map(number.__getitem__, ends), np.int32, len(ends))
+            found = [map(number.__getitem__, side) for side in ends]
+            src, dst = (np.fromiter(side, np.int32, len(links)) for side in found)
         except KeyError as error:
             raise SgcnError(
                 f"{where} has an edge to {error.args[0]!r}, expected the id of a node"
             ) from None
-
-
-def _plain(word: Any) -> Any:
-    """Text, a number or nothing as it is; anything else as text that means no part."""
-    return word if isinstance(word, str | int | float | None) else repr(word)
+    if weight is None:
+        return src, dst
+    for *edge, link in zip(*ends, links, strict=True):
+        if weight not in link:
+            raise SgcnError(
+                f"{where} has the edge {tuple(edge)!r} without {weight!r}, expected all to have it"
+            )
+    return src, dst, _array([link[weight] for link in links], f"{weight} of the edges in {where}")
 
 
 def _array(values: list[Any], where: str) -> Any:

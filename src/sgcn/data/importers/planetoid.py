@@ -17,12 +17,12 @@ from sgcn.chunks import chunks, progress, rows_of
 from sgcn.data.checks import check_form, check_ids
 from sgcn.data.draft import Draft
 from sgcn.data.features import single, to_float32
-from sgcn.data.importers.base import A_NAME, Importer, folder, only
+from sgcn.data.importers.base import A_NAME, Importer, only
 from sgcn.data.importers.rows import checked_edges
 from sgcn.data.importers.splits import split_of
 from sgcn.data.readers.files import existing
 from sgcn.data.readers.pickles import Csr, Lists, array_of, read_lists, read_pickle
-from sgcn.data.readers.tables import Text
+from sgcn.data.readers.tables import numbers_of
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.options import integer, option
@@ -46,8 +46,8 @@ class Planetoid(Importer):
     validation: int = option(500, integer(), "how many nodes after the training ones validate")
 
     def read(self, source: Path, draft: Draft) -> Graph:
-        found = (path.name[4:-6] for path in folder(source, _FILES).glob("ind.*.graph"))
-        name = self.dataset or only(found, source, "files named ind.NAME.graph", _FILES, "dataset")
+        kind = "files named ind.NAME.graph"
+        name = self.dataset or only(source, "ind.*.graph", kind, _FILES, "dataset")
         path = {part: existing(source, f"ind.{name}.{part}", _FILES) for part in _PARTS}
         n = self._write_rows(draft, path)
         lists = read_lists(path["graph"], _GRAPH, draft.folder / "lists")
@@ -56,7 +56,8 @@ class Planetoid(Importer):
 
     def _write_rows(self, draft: Draft, path: dict[str, Path]) -> int:
         """Features, labels and split; how many nodes there are."""
-        test = _test_index(path["test.index"])
+        test = numbers_of(path["test.index"], "a node id in each line (test.index)")
+        check_ids(test, None, str(path["test.index"]))
         trained, width = _matrix(path["x"]).shape  # its rows are the first of allx
         tx, allx = (_matrix(path[part]) for part in ("tx", "allx"))
         y, ty, ally = (_classes(path[part]) for part in ("y", "ty", "ally"))
@@ -87,25 +88,14 @@ class Planetoid(Importer):
         if not width == tx.shape[1] == allx.shape[1]:
             raise SgcnError(f"{path['tx']} has {tx.shape[1]} columns, expected as many as allx")
 
-        train, last = np.arange(len(y)), len(y) + self.validation
-        sources = [str(path[part]) for part in ("y", "allx", "test.index")]
-        draft.write("split", split_of(n, (train, np.arange(len(y), last), test), sources))
+        train, validate = np.split(np.arange(len(y) + self.validation), [len(y)])
+        parts = {"y": train, "allx": validate, "test.index": test}
+        draft.write("split", split_of(n, ((ids, str(path[part])) for part, ids in parts.items())))
         labels = np.full(n, -1, np.int64)
         labels[:first], labels[test] = ally, ty
         draft.write("y", labels)
         _write_features(draft, allx, tx, test, n)
         return n
-
-
-def _test_index(path: Path) -> npt.NDArray[np.int64]:
-    what = "a node id in each line (test.index)"
-    table = Text(path, what, width=1, comments="")
-    parts = [part[:, 0] for part in table.all_numbers(integer=True)]
-    if not parts:
-        raise SgcnError(f"{path} names no node, expected {what}")
-    ids: npt.NDArray[np.int64] = np.concatenate(parts)
-    check_ids(ids, None, str(path))
-    return ids
 
 
 def _matrix(path: Path) -> Any:
@@ -143,17 +133,13 @@ def _csr(value: Csr) -> Any:
 
 def _rows(matrix: Any, ids: Any) -> Any:
     """Some rows as float32, those of -1 zero; sparse ones are sorted, with no entry twice."""
-    rows: Any = matrix[np.maximum(ids, 0)]
-    if not is_sparse(rows):
-        rows = to_float32(rows)
-        rows[ids < 0] = 0.0
+    rows: Any = matrix[ids]
+    if is_sparse(rows):
+        rows.data = to_float32(rows.data)
+        rows.sum_duplicates()
         return rows
-    lengths = np.diff(rows.indptr)
-    kept = np.repeat(ids >= 0, lengths)
-    pointers = np.append(0, np.cumsum(np.where(ids < 0, 0, lengths)))
-    parts = (to_float32(rows.data[kept]), rows.indices[kept], pointers)
-    rows = sp.csr_array(parts, shape=rows.shape)
-    rows.sum_duplicates()
+    rows = to_float32(rows)
+    rows[ids < 0] = 0.0
     return rows
 
 
@@ -183,6 +169,9 @@ def _write_features(draft: Draft, allx: Any, tx: Any, test: Any, n: int) -> None
     rest = np.full(n - first, -1)
     rest[test - first] = np.arange(len(test))
     sparse = is_sparse(allx) and is_sparse(tx)
+    if is_sparse(tx):  # behind its last row an empty one, which is that of -1
+        last = (tx.data, tx.indices, np.append(tx.indptr, tx.indptr[-1]))
+        tx = sp.csr_array(last, shape=(len(test) + 1, width))
 
     def parts() -> Iterator[Any]:
         for matrix, ids in ((allx, np.arange(first)), (tx, rest)):

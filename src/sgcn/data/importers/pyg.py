@@ -17,7 +17,7 @@ from sgcn.data.checks import check_ids
 from sgcn.data.draft import Draft
 from sgcn.data.importers.base import Importer
 from sgcn.data.importers.rows import about, checked_edges, labels_of, write_features
-from sgcn.data.importers.splits import split_of_parts
+from sgcn.data.importers.splits import PART, split_of_parts
 from sgcn.data.readers.files import check_size, checked, unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -47,23 +47,18 @@ class Pyg(Importer):
             write_features(draft, data["x"], n, f"x in {source}")
         if "y" in data:
             draft.write("y", labels_of(data["y"], n, f"y in {source}"))
-        split = split_of_parts(
-            n,
-            lambda word: self._mask(data, f"{word}_mask", source),
-            lambda word: f"{word}_mask in {source}",
-        )
-        draft.write("split", split)
-        columns = [edges[0], edges[1]]
-        if self.weighted:
-            columns.append(_edge_weight(data, source))
+        found = ((word, f"{word}_mask") for word in PART if f"{word}_mask" in data)
+        masks = ((word, self._mask(data, key, source), f"{key} in {source}") for word, key in found)
+        draft.write("split", split_of_parts(n, masks))
+        columns = [*edges, _edge_weight(data, source)] if self.weighted else [*edges]
         parts = (tuple(column[part] for column in columns) for part in chunks(edges.shape[1]))
         checked_parts = checked_edges(parts, n, f"edge_index in {source}")
         with about(source):
             return draft.edges(checked_parts, n, directed=self.directed)
 
     def _mask(self, data: Mapping[str, Any], key: str, source: Path) -> Any:
-        mask = data.get(key)
-        if mask is None or mask.ndim != 2:
+        mask = data[key]
+        if mask.ndim != 2:
             return mask
         if self.split >= mask.shape[1]:
             raise SgcnError(
@@ -77,16 +72,13 @@ def _load(path: Path, limit: int) -> Any:
     """The object in ``path``; code in it is refused, never run."""
     import torch
 
-    checked(path, _WHAT)
-    stored = False
-    with unreadable(path, _WHAT):
+    how: dict[str, Any] = {"map_location": "cpu", "weights_only": True}
+    with unreadable(checked(path, _WHAT), _WHAT):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as file:
                 members = file.infolist()
             check_size(path, sum(member.file_size for member in members), limit)
-            stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-
-    how: dict[str, Any] = {"map_location": "cpu", "weights_only": True, "mmap": stored}
+            how["mmap"] = all(member.compress_type == zipfile.ZIP_STORED for member in members)
     try:
         with unreadable(path, _WHAT), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about pickle versions: nothing a user can change
@@ -120,11 +112,8 @@ def _pyg_classes(path: Path) -> list[Any]:
 
 
 def _tensors(loaded: Any, path: Path, used: Collection[str]) -> dict[str, Any]:
-    """What is used of the tensors, as numpy arrays; of a processed dataset, those of its one graph.
-
-    Others may be anything that torch has.
-    """
-    if isinstance(loaded, tuple) and len(loaded) in (2, 3):
+    """What is used of the tensors, as numpy arrays; others may be anything that torch has."""
+    if isinstance(loaded, tuple) and len(loaded) in (2, 3):  # a processed dataset
         _check_slices(loaded[1], path, used)
         loaded = loaded[0]
     if not isinstance(loaded, Mapping) and hasattr(loaded, "to_dict"):
@@ -148,8 +137,7 @@ def _tensors(loaded: Any, path: Path, used: Collection[str]) -> dict[str, Any]:
 
 def _check_slices(slices: Any, path: Path, used: Collection[str]) -> None:
     """Where each graph of a processed dataset begins and ends: there must be one."""
-    found = slices if isinstance(slices, Mapping) else {}
-    for key, where in found.items():
+    for key, where in slices.items() if isinstance(slices, Mapping) else ():
         vector = getattr(where, "ndim", None) == 1
         if not vector and key in used:
             raise SgcnError(

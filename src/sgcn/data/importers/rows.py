@@ -14,20 +14,19 @@ from sgcn.chunks import chunks, progress
 from sgcn.data.checks import check_form, check_ids, check_rows, first_bad
 from sgcn.data.draft import Draft
 from sgcn.data.features import finite, moments, single, standardised
-from sgcn.data.readers.arrays import Npz, npy
-from sgcn.data.readers.fields import NotANumberError
-from sgcn.data.readers.jsontext import json_text
+from sgcn.data.readers.arrays import Npy, Npz, npy
+from sgcn.data.readers.jsontext import as_array, json_text
 from sgcn.errors import SgcnError
 
-#: Keys of a class map to nodes.
-NodesOf = Callable[[list[str]], npt.NDArray[np.int64]]
+#: (source, target) or (source, target, weight) of some edges at a time.
+Edges = Iterator[tuple[Any, ...]]
+#: Keys of a class map to nodes; then the words before and behind a key that is none.
+NodesOf = Callable[[list[str], str, str], npt.NDArray[np.int64]]
 
 # -- edges --------------------------------------------------------------------------------------
 
 
-def checked_edges(
-    parts: Iterable[tuple[Any, ...]], n: int | None, where: str
-) -> Iterator[tuple[Any, ...]]:
+def checked_edges(parts: Iterable[tuple[Any, ...]], n: int | None, where: str) -> Edges:
     """Edges as they pass; the first that does not join two of ``n`` nodes is named."""
     before = 0
     for src, dst, *weights in parts:
@@ -85,9 +84,8 @@ def check_pointers(indptr: Any, rows: int, stored: int, where: str, hint: str = 
 # -- features: written as they are read, without holding a dense table --------------------------
 
 
-def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
-    """The features of ``path``, one row for each of ``n`` nodes; standardised by rows ``train``,
-    for which the file is read twice."""
+def write_npy(draft: Draft, path: Path, n: int, split: Any = None) -> None:
+    """A row for each of ``n`` nodes; with a ``split`` they are read twice, to be standardised."""
     what, where = f"features with {n} rows ({path.name})", str(path)
     with npy(path, what) as file, npy(path, what) as again:
         if file.shape[0] != n or file.shape[1] < 1:
@@ -96,28 +94,22 @@ def write_npy(draft: Draft, path: Path, n: int, train: Any = None) -> None:
                 "least one column"
             )
         rows = file.parts()
-        if train is None:
+        if split is None:
             rows = single(rows, where)
         else:
             with progress("reading x", " rows", n) as step:
-                shift, scale = moments(rows, train, where, step)
+                shift, scale = moments(rows, np.flatnonzero(split == 0), where, step)
             rows = finite(standardised(again.parts(), shift, scale), where)
         draft.stream("x", file.shape, np.float32, rows)
 
 
-def write_features(draft: Draft, values: Any, n: int, where: str) -> None:
-    """Features of an array: a row a node, numbers."""
-    check_form(values, where, "features", "biuf", 2)
-    parts = (values[part] for part in chunks(n, values.shape[1]))
-    write_parts(draft, tuple(values.shape), parts, n, where)
-
-
-def write_parts(
-    draft: Draft, shape: tuple[int, ...], parts: Iterable[Any], n: int, where: str
-) -> None:
-    """Features whose rows come in parts."""
-    check_rows(shape[0], n, where)
-    draft.stream("x", shape, np.float32, single(parts, where))
+def write_features(draft: Draft, table: Any, n: int, where: str) -> None:
+    """Features of an array, or of an `Npy` some rows at a time: a row a node, numbers."""
+    check_form(table, where, "features", "biuf", 2)
+    check_rows(table.shape[0], n, where)
+    slices = chunks(*table.shape)
+    parts = table.parts() if isinstance(table, Npy) else (table[part] for part in slices)
+    draft.stream("x", tuple(table.shape), np.float32, single(parts, where))
 
 
 def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
@@ -125,21 +117,19 @@ def write_features_file(draft: Draft, path: Path, n: int, limit: int) -> None:
     where = str(path)
     if path.suffix != ".npz":
         with npy(path, f"features with {n} rows", "biuf") as array:
-            write_parts(draft, array.shape, array.parts(), n, where)
+            write_features(draft, array, n, where)
         return
     with Npz(path, "sparse features that scipy.sparse.save_npz wrote (CSR)", limit) as file:
         shape = tuple(file.all("shape").tolist())
         if len(shape) != 2:
             raise SgcnError(f"{path} has shape {shape}, expected 2 dimensions")
         check_rows(shape[0], n, where)
-        indptr = file.all("indptr", dtype=np.int64)
-        with file.npy("indices") as columns, file.npy("data", "biuf") as values:
-            check_pointers(indptr, n, columns.shape[0], where, ": save features as CSR")
-            check_rows(values.shape[0], columns.shape[0], f"data in {path}")
-            draft.stream_sparse(
-                shape, indptr, within(columns.parts(), shape[1], where),
-                single(values.parts(), f"{path}, counted by entries,"),
-            )  # fmt: skip
+        indptr, columns = file.all("indptr", dtype=np.int64), file.npy("indices")
+        values = file.npy("data", "biuf")
+        check_pointers(indptr, n, columns.shape[0], where, ": save features as CSR")
+        check_rows(values.shape[0], columns.shape[0], f"data in {path}")
+        numbers = single(values.parts(), f"{path}, counted by entries,")
+        draft.stream_sparse(shape, indptr, within(columns.parts(), shape[1], where), numbers)
 
 
 # -- labels -------------------------------------------------------------------------------------
@@ -160,8 +150,7 @@ def labels_of(values: Any, n: int, where: str) -> npt.NDArray[Any]:
 
 
 def check_labels(values: Any, nodes: Any, where: str, least: int = 0) -> None:
-    """Classes from ``least`` on, or rows of 0 and 1, of ``nodes``; the first that is none is
-    named."""
+    """Classes from ``least`` on, or rows of 0 and 1; the node of the first bad one is named."""
     if values.ndim == 2:
         bad, wanted = (values != 0) & (values != 1), "0 or 1"
     else:
@@ -177,26 +166,20 @@ def labels_file(path: Path, n: int) -> npt.NDArray[Any]:
 
 
 def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
-    """Labels of a JSON object from node to class, or to a 0/1 list: GraphSAGE's and GraphSAINT's.
-
-    ``nodes_of`` turns keys into nodes; a KeyError or NotANumberError has the first that is none.
-    """
+    """Labels of a JSON object from node to class, or to a 0/1 list, as GraphSAGE has them."""
     what = f"an object with a class or a 0/1 list for each of {n} nodes ({path.name})"
     y: npt.NDArray[Any] = np.empty(0)
     seen = np.zeros(n, np.bool_)
     with json_text(path, what) as text:
         for entries in text.entries():
-            try:
-                nodes = nodes_of(list(entries))
-            except (KeyError, NotANumberError) as error:
-                name = error.args[0][:40]
-                raise SgcnError(f"{path} labels {name!r}, expected a node of the graph") from None
+            nodes = nodes_of(list(entries), f"{path} labels", "a node of the graph")
             check_ids(nodes, n, str(path), "as key", list(entries))
-            values = _values(list(entries.values()), path, what)
-            if y.size == 0:
-                y = np.empty((n, *values.shape[1:]), np.int64 if values.ndim == 1 else np.uint8)
-            if values.shape[1:] != y.shape[1:]:
-                raise SgcnError(f"{path} mixes labels of several shapes, expected {what}")
+            values = as_array(list(entries.values()))
+            shape = values.shape[1:]
+            if y.size == 0 and len(shape) < 2:
+                y = np.empty((n, *shape), np.uint8 if shape else np.int64)
+            if y.size == 0 or shape != y.shape[1:] or values.dtype.kind not in "iuf":
+                raise SgcnError(f"{path} mixes what it should not, expected {what}")
             check_labels(values, nodes, str(path))
             y[nodes] = values
             seen[nodes] = True
@@ -206,14 +189,3 @@ def class_map(path: Path, n: int, nodes_of: NodesOf) -> npt.NDArray[Any]:
             f"labels of all {n}"
         )
     return y
-
-
-def _values(given: list[Any], path: Path, what: str) -> npt.NDArray[Any]:
-    try:
-        values = np.array(given)
-    except (ValueError, OverflowError):  # lists of several lengths
-        values = np.empty(0, np.object_)
-    rows = values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 0)
-    if given and not (rows and values.dtype.kind in "iuf"):
-        raise SgcnError(f"{path} mixes what it should not, expected {what}")
-    return values

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sgcn.data.draft import Draft
+from sgcn.data.draft import Draft, entries
 from sgcn.data.importers.beside import Beside, Ids
-from sgcn.data.importers.graphsaint import csr_matrix, square_size
-from sgcn.data.importers.rows import about, checked_edges
-from sgcn.data.readers.arrays import Npy, Npz
+from sgcn.data.importers.rows import Edges, about, check_pointers, checked_edges, within
+from sgcn.data.readers.arrays import Npz
 from sgcn.data.readers.files import unreadable
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
@@ -23,6 +19,7 @@ from sgcn.options import flag, option
 
 _SHORT = 1000  # bytes that the name of a format cannot have
 _WHAT = "a square matrix that scipy.sparse.save_npz wrote (csr, csc or coo)"
+_NOUNS = {"row": "rows", "data": "values"}
 
 
 @dataclass(frozen=True)
@@ -52,38 +49,35 @@ def matrix_graph(
 ) -> Graph:  # fmt: skip
     """The graph of a matrix in one of scipy's formats."""
     layout = _layout(file)
-    transpose ^= layout == "csc"  # the columns of a matrix are the rows of its transpose
-    with _coo(file) if layout == "coo" else csr_matrix(file) as (n, edges):
-        if transpose:
-            edges = ((receivers, senders) for senders, receivers in edges)
-        if not weighted:
-            return draft.edges(edges, n, directed=directed)
-        with file.npy("data", "biuf") as values, about(file.path):
-            return draft.edges(_beside(edges, values), n, directed=directed)
+    n, edges = matrix_edges(file, layout, weighted=weighted)
+    if transpose ^ (layout == "csc"):  # the columns of a matrix are the rows of its transpose
+        edges = ((receivers, senders, *weight) for senders, receivers, *weight in edges)
+    with about(file.path):
+        return draft.edges(edges, n, directed=directed)
 
 
-@contextmanager
-def _coo(file: Npz) -> Iterator[tuple[int, Iterator[tuple[Any, ...]]]]:
-    """How many rows a matrix of (row, column) pairs has, and these as edges."""
-    n = square_size(file)
-    with file.npy("row") as rows, file.npy("col") as columns:
-        if rows.shape != columns.shape:
+def matrix_edges(file: Npz, layout: str = "csr", *, weighted: bool = False) -> tuple[int, Edges]:
+    """How many rows a square matrix has, and its entries as edges, from column to row."""
+    shape, where = file.all("shape"), str(file.path)
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
+        raise SgcnError(f"{where} has shape {tuple(shape.tolist())}, expected a square matrix")
+    n = int(shape[0])
+    columns = file.npy("col" if layout == "coo" else "indices")
+    beside = {"row": file.npy("row")} if layout == "coo" else {}
+    if weighted:
+        beside["data"] = file.npy("data", "biuf")
+    for key, array in beside.items():
+        if array.shape != columns.shape:
             raise SgcnError(
-                f"{file.path} has {rows.shape[0]} rows and {columns.shape[0]} columns of "
+                f"{where} has {array.shape[0]} {_NOUNS[key]} and {columns.shape[0]} columns of "
                 "entries, expected as many"
             )
-        pairs = zip(columns.parts(), rows.parts(), strict=True)
-        yield n, checked_edges(pairs, n, str(file.path))
-
-
-def _beside(edges: Iterator[tuple[Any, ...]], values: Npy) -> Iterator[tuple[Any, ...]]:
-    """Edges with their values, which come in parts of the same lengths."""
-    for ends, part in zip_longest(edges, values.parts()):
-        if ends is None or part is None or len(ends[0]) != len(part):
-            raise SgcnError(
-                f"{values.path} has {values.shape[0]} values, expected one for each entry"
-            )
-        yield *ends, part
+    rest = [array.parts() for array in beside.values()]
+    if layout == "coo":
+        return n, checked_edges(zip(columns.parts(), *rest, strict=True), n, where)
+    indptr = file.all("indptr", dtype=np.int64)
+    check_pointers(indptr, n, columns.shape[0], where)
+    return n, entries(indptr, zip(within(columns.parts(), n, where), *rest, strict=True))
 
 
 def _layout(file: Npz) -> str:

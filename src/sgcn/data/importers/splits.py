@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +15,17 @@ from sgcn.data.readers.files import read_json
 from sgcn.errors import SgcnError
 
 PARTS = ("train", "validation", "test")
-#: Other names of the three parts, as files and words have them.
-NAMES = {
-    "train": ("train", "training", "tr"),
-    "validation": ("val", "valid", "validation", "va"),
-    "test": ("test", "testing", "te"),
-}
-_PART: dict[Any, int] = {word: part for part, words in enumerate(NAMES.values()) for word in words}
+#: The parts by their names in files and words.
+PART: dict[Any, int] = {
+    "train": 0, "training": 0, "tr": 0, "val": 1, "valid": 1, "validation": 1, "va": 1,
+    "test": 2, "testing": 2, "te": 2,
+}  # fmt: skip
 
 
-def whole_numbers(values: list[Any]) -> npt.NDArray[Any] | None:
-    """A list out of JSON as an array of whole numbers, if it is one."""
-    try:
-        numbers = np.array(values, None if values else np.int64)
-    except (ValueError, OverflowError):  # lists in it, of several lengths
-        return None
-    return numbers if numbers.ndim == 1 and numbers.dtype.kind in "iu" else None
-
-
-def node_ids(values: list[Any], where: str) -> npt.NDArray[Any]:
-    """A list out of JSON as node ids."""
-    ids = whole_numbers(values)
-    if ids is None:
-        raise SgcnError(f"{where} holds other things than numbers, expected whole node ids")
-    return ids
-
-
-def split_of(nodes: int, ids: Iterable[Any], sources: Iterable[str]) -> npt.NDArray[np.int8]:
-    """The split with the given ids of train, validation and test; ``sources`` names each source."""
+def split_of(nodes: int, parts: Iterable[tuple[Any, str]]) -> npt.NDArray[np.int8]:
+    """The split with these ids of train, validation and test, each with the name of its source."""
     split = np.full(nodes, -1, np.int8)
-    for part, (chosen, where) in enumerate(zip(ids, sources, strict=True)):
+    for part, (chosen, where) in enumerate(parts):
         chosen = np.asarray(chosen)
         if chosen.size == 0:
             raise SgcnError(f"{where} names no node, expected at least one for {PARTS[part]}")
@@ -60,28 +41,23 @@ def split_of(nodes: int, ids: Iterable[Any], sources: Iterable[str]) -> npt.NDAr
     return split
 
 
-def split_of_parts(
-    n: int, given: Callable[[str], Any], where: Callable[[str], str]
-) -> npt.NDArray[np.int8] | None:
-    """The split of masks or lists of ids; ``given`` has them by name, or None.
+def split_of_parts(n: int, given: Iterable[tuple[str, Any, str]]) -> npt.NDArray[np.int8] | None:
+    """The split of masks or lists of ids, each with the word for its part and its source.
 
     All three parts or none of them. A vector of n booleans, or of n zeros and ones, is a mask.
     """
-    found: dict[str, tuple[Any, str]] = {}
-    for part, words in NAMES.items():
-        for word in words:
-            if part not in found and (values := given(word)) is not None:
-                found[part] = _ids(values, n, where(word)), where(word)
+    found: dict[int, tuple[Any, str]] = {}
+    for word, values, where in given:
+        found.setdefault(PART[word], (_ids(values, n, where), where))
     if not found:
         return None
-    ids, sources = zip(*found.values(), strict=True)
-    missing = [part for part in PARTS if part not in found]
+    missing = [name for part, name in enumerate(PARTS) if part not in found]
     if missing:
         raise SgcnError(
-            f"{sources[0]} is there and nothing names the nodes of {' and '.join(missing)}, "
-            "expected all three parts or none"
+            f"{found[min(found)][1]} is there and nothing names the nodes of "
+            f"{' and '.join(missing)}, expected all three parts or none"
         )
-    return split_of(n, ids, sources)
+    return split_of(n, [found[part] for part in range(len(PARTS))])
 
 
 def _ids(values: Any, n: int, where: str) -> Any:
@@ -99,8 +75,8 @@ def _ids(values: Any, n: int, where: str) -> Any:
 def part_of(word: Any, where: str) -> int:
     """The part that a word or number means: train, valid, test; 0, 1, 2; none or -1 for none."""
     key = word.strip().lower() if isinstance(word, str) else word
-    if key in _PART:
-        return _PART[key]
+    if key in PART:
+        return PART[key]
     if key in ("none", "", None):
         return -1
     number = str(key)
@@ -117,11 +93,8 @@ def split_of_numbers(n: int, parts: Any, where: str) -> npt.NDArray[np.int8]:
     bad = (parts < -1) | (parts > 2)
     if bad.any():
         part_of(int(parts[np.argmax(bad)]), where)
-    return split_of(
-        n,
-        [np.flatnonzero(parts == part) for part in range(len(PARTS))],
-        [f"{part} in {where}" for part in PARTS],
-    )
+    chosen = (np.flatnonzero(parts == part) for part in range(len(PARTS)))
+    return split_of(n, zip(chosen, (f"{part} in {where}" for part in PARTS), strict=True))
 
 
 def split_file(path: Path, n: int, limit: int) -> npt.NDArray[np.int8]:
@@ -131,11 +104,12 @@ def split_file(path: Path, n: int, limit: int) -> npt.NDArray[np.int8]:
         arrays = {key: np.array(ids) for key, ids in lists.items() if isinstance(ids, list)}
     elif path.suffix == ".npz":
         with Npz(path, "the arrays train, val and test", limit) as file:
-            arrays = {key: file.all(key, "biu") for key in _PART if key in file}
+            arrays = {key: file.all(key, "biu") for key in PART if key in file}
     else:
         with npy(path, f"0 (train), 1 (validation), 2 (test) or -1 for {n} nodes", "iu", 1) as row:
             return split_of_numbers(n, row.all(), str(path))
-    split = split_of_parts(n, arrays.get, lambda word: f"{word} in {path}")
+    given = [(word, arrays[word], f"{word} in {path}") for word in PART if word in arrays]
+    split = split_of_parts(n, given)
     if split is None:
         raise SgcnError(f"{path} has none of train, val and test, expected all three")
     return split

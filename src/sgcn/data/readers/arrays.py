@@ -7,7 +7,7 @@ import os
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -90,51 +90,41 @@ def npy(path: Path, what: str, kinds: str = "iuf", *dims: int) -> Iterator[Npy]:
         yield Npy(file, path, what, kinds, dims or (2,), os.fstat(file.fileno()).st_size)
 
 
-class Npz:
-    """The arrays of an ``.npz`` file, streamed out of it one by one."""
+class Npz(ExitStack):
+    """The arrays of an ``.npz`` file, streamed out of it until it is closed."""
 
     def __init__(self, path: Path, what: str, limit: int = LIMIT) -> None:
+        super().__init__()
         self.path, self.what = path, what
         with unreadable(checked(path, what), what):
-            self.zip = zipfile.ZipFile(path)
+            self.zip = self.enter_context(zipfile.ZipFile(path))
         self.sizes = {info.filename: info.file_size for info in self.zip.infolist()}
         check_size(path, sum(self.sizes.values()), limit)
 
     def __contains__(self, key: str) -> bool:
         return f"{key}.npy" in self.sizes
 
-    @contextmanager
-    def npy(self, key: str, kinds: str = "iu", ndim: int = 1) -> Iterator[Npy]:
+    def npy(self, key: str, kinds: str = "iu", ndim: int = 1) -> Npy:
         if key not in self:
             raise SgcnError(f"{self.path} has no array {key!r}, expected {self.what}")
         with unreadable(self.path, self.what):
-            member = self.zip.open(f"{key}.npy")
-        with member as file:
-            size = self.sizes[f"{key}.npy"]
-            yield Npy(file, self.path, f"{key} of {self.what}", kinds, (ndim,), size)
+            file = self.enter_context(self.zip.open(f"{key}.npy"))
+        size = self.sizes[f"{key}.npy"]
+        return Npy(file, self.path, f"{key} of {self.what}", kinds, (ndim,), size)
 
-    @contextmanager
-    def pairs(self, key: str) -> Iterator[tuple[int, Iterator[tuple[Any, Any]]]]:
+    def pairs(self, key: str) -> tuple[int, Iterator[tuple[Any, Any]]]:
         """How many columns a 2 x E array has, and its two rows side by side, some at a time."""
-        with self.npy(key, "iu", 2) as first, self.npy(key, "iu", 2) as second:
-            rows, columns = first.shape
-            if rows != 2:
-                raise SgcnError(f"{self.path} has {key} of shape {first.shape}, expected (2, E)")
-            if first.fortran:  # the pairs lie side by side in the file, too
-                first.shape, first.fortran = (columns, rows), False
-                yield columns, ((part[:, 0], part[:, 1]) for part in first.parts())
-                return
-            first.shape = second.shape = (columns,)
-            for _ in second.parts():  # a zip file's own seek takes steps of 16 MiB
-                pass
-            yield columns, zip(first.parts(), second.parts(), strict=True)
+        first, second = (self.npy(key, "iu", 2) for _ in range(2))
+        rows, columns = first.shape
+        if rows != 2:
+            raise SgcnError(f"{self.path} has {key} of shape {first.shape}, expected (2, E)")
+        if first.fortran:  # the pairs lie side by side in the file, too
+            first.shape, first.fortran = (columns, rows), False
+            return columns, ((part[:, 0], part[:, 1]) for part in first.parts())
+        first.shape = second.shape = (columns,)
+        for _ in second.parts():  # a zip file's own seek takes steps of 16 MiB
+            pass
+        return columns, zip(first.parts(), second.parts(), strict=True)
 
     def all(self, key: str, kinds: str = "iu", ndim: int = 1, dtype: Any = None) -> Any:
-        with self.npy(key, kinds, ndim) as array:
-            return array.all(dtype)
-
-    def __enter__(self) -> Npz:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.zip.close()
+        return self.npy(key, kinds, ndim).all(dtype)

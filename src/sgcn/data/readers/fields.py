@@ -59,7 +59,7 @@ class Fields:
             return self
         return Fields(self.data, self.starts[:, chosen], self.ends[:, chosen], self.lines)
 
-    def numbers(self, *, integer: bool = False) -> Any:
+    def numbers(self, *, integer: bool = False) -> npt.NDArray[Any]:
         """All fields as int64, or as float64 (nothing is nan); `NotANumberError` has the first
         that is none."""
         out: npt.NDArray[Any] = np.empty(self.starts.shape, np.int64 if integer else np.float64)

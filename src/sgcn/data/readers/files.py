@@ -23,12 +23,24 @@ from sgcn.errors import SgcnError
 LIMIT = 64 << 30
 
 
-def existing(folder: Path, name: str, what: str) -> Path:
-    """The file ``name`` of ``folder``: there, inside the folder, and not a web page."""
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise SgcnError(f"{path} leads out of {folder}, expected {what} inside it")
+def folder(source: Path, what: str) -> Path:
+    """``source`` itself, if it is a folder."""
+    if not source.is_dir():
+        raise SgcnError(f"{source} is not a folder, expected {what}")
+    return source
+
+
+def existing(source: Path, name: str, what: str) -> Path:
+    """The file ``name`` of the folder ``source``: there, inside it, and not a web page."""
+    path = folder(source, what) / name
+    if not path.resolve().is_relative_to(source.resolve()):
+        raise SgcnError(f"{path} leads out of {source}, expected {what} inside it")
     return checked(path, what)
+
+
+def there(source: Path, name: str) -> bool:
+    """Whether ``source`` has the file, or a link that leads nowhere."""
+    return (source / name).exists() or (source / name).is_symlink()
 
 
 def checked(path: Path, what: str) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from sgcn.chunks import progress
 from sgcn.data.readers.files import checked, unreadable
@@ -43,25 +44,21 @@ class JsonText:
     def members(self) -> Iterator[str]:
         """The keys of the object at the cursor, which then stands before the value."""
         self._expect(b"{")
-        if self._peek() == b"}":
-            self.at += 1
-            return
-        while True:
+        more = self._peek() != b"}"
+        while more:
             key = self._match(_STRING)
             self._expect(b":")
             yield str(self._parsed(key))
-            if self._peek() == b"}":
-                self.at += 1
-                return
-            self._expect(b",")
+            more = self._peek() != b"}"
+            if more:
+                self._expect(b",")
+        self.at += 1
 
     def value(self) -> Any:
         """The complete value at the cursor."""
         start = self._peek()
-        if start == b'"':
-            return self._parsed(self._match(_STRING))
         if start not in b"[{":
-            return self._parsed(self._match(_WORD))
+            return self._parsed(self._match(_STRING if start == b'"' else _WORD))
         pieces, size = [], 0
         for piece in self._pieces():
             pieces.append(piece)
@@ -79,15 +76,11 @@ class JsonText:
 
     def items(self) -> Iterator[list[Any]]:
         """The items of the list at the cursor, some thousands at a time."""
-        if self._peek() != b"[":
-            self._wrong("a list")
-        return (self._parsed(b"[" + piece + b"]") for piece in self._pieces())
+        return self._some(b"[", "a list")
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """The entries of the object at the cursor, some thousands at a time."""
-        if self._peek() != b"{":
-            self._wrong("an object")
-        return (self._parsed(b"{" + piece + b"}") for piece in self._pieces())
+        return self._some(b"{", "an object")
 
     def end(self) -> None:
         """Nothing but blanks may follow."""
@@ -96,27 +89,29 @@ class JsonText:
 
     # -- bytes ----------------------------------------------------------------------------------
 
+    def _some(self, opening: bytes, wanted: str) -> Iterator[Any]:
+        if self._peek() != opening:
+            self._wrong(wanted)
+        return (self._parsed(opening + piece + _CLOSING[opening]) for piece in self._pieces())
+
     def _pieces(self) -> Iterator[bytes]:
         """The text between the brackets at the cursor, cut at commas between items."""
         closing = _CLOSING[self._peek()]
         self.at += 1
-        first = True
-        while True:
+        first, closed = True, False
+        while not closed:
             comma, end = text.json_items(np.frombuffer(self.data, np.uint8), self.at)
-            cut = end if end >= 0 else comma
+            closed = end >= 0
+            cut = end if closed else comma
             if cut >= 0:
                 piece = self.data[self.at : cut]
-                self.at = cut + (end < 0)
-                if end >= 0 and self.data[end : end + 1] != closing:
-                    self._wrong(closing.decode())
-                if not piece.strip(_BLANKS) and not (first and end >= 0):
+                self.at = cut
+                self._expect(closing if closed else b",")
+                if not piece.strip(_BLANKS) and not (first and closed):
                     self._wrong("an item")
-                self.at += end >= 0
                 first = False
                 yield piece
-                if end >= 0:
-                    return
-            if not self._fill():
+            elif not self._fill():
                 self._wrong(closing.decode())
 
     def _fill(self) -> bool:
@@ -175,6 +170,20 @@ class JsonText:
             f"{self.path} has {came or 'its end'!r} at byte {self.before + self.at} where "
             f"{wanted!r} should be, expected {self.what}"
         )
+
+
+def as_array(values: list[Any]) -> npt.NDArray[Any]:
+    """A list as an array; lists of several lengths in it make one of objects."""
+    try:
+        return np.array(values, None if values else np.int64)
+    except (ValueError, OverflowError):
+        return np.empty(0, np.object_)
+
+
+def whole_numbers(values: list[Any]) -> npt.NDArray[Any] | None:
+    """A list as an array of whole numbers, if it is one."""
+    numbers = as_array(values)
+    return numbers if numbers.ndim == 1 and numbers.dtype.kind in "iu" else None
 
 
 @contextmanager

@@ -157,10 +157,6 @@ def _over(content: Any, dtype: Any, shape: Any, order: Any) -> Any:
     return flat.reshape(shape, order=order)
 
 
-def _scalar(dtype: Any, content: Any) -> Any:
-    return _over(content, dtype, (), "C")[()]
-
-
 def _reconstructor(made: Any, *_: Any) -> Csr:
     if made is not Csr:
         raise _RefusedError("makes an object")
@@ -183,7 +179,8 @@ _NAMES: dict[str, Callable[..., Any]] = {
     f"{module} {name}": meaning
     for meaning, modules, names in (
         (_Array, ("numpy.core.multiarray", "numpy._core.multiarray"), ("_reconstruct",)),
-        (_scalar, ("numpy.core.multiarray", "numpy._core.multiarray"), ("scalar",)),
+        (lambda dtype, content: _over(content, dtype, (), "C")[()],
+         ("numpy.core.multiarray", "numpy._core.multiarray"), ("scalar",)),
         (_over, ("numpy.core.numeric", "numpy._core.numeric"), ("_frombuffer",)),
         (_nothing, ("numpy",), ("ndarray",)),
         (_Dtype, ("numpy",), ("dtype",)),

@@ -11,10 +11,12 @@ import gzip
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sgcn.chunks import progress, rows_of
 from sgcn.data.readers.fields import Fields, NotANumberError
@@ -91,16 +93,6 @@ class Table(ABC):
         return self.names.index(column)
 
 
-def open_table(
-    path: Path, what: str, *, delimiter: str = "auto", header: bool | None = None, limit: int
-) -> Table:
-    """The table in ``path``; its suffix says what it is."""
-    checked(path, what)
-    if path.suffix == ".parquet":
-        return Parquet(path, what, limit)
-    return Text(path, what, limit, delimiter=delimiter, header=header)
-
-
 class Text(Table):
     """Lines of fields. Lines that begin with one of ``comments``, and empty ones, are passed over.
 
@@ -174,15 +166,13 @@ class Text(Table):
         return before
 
     def _quoted(self, data: Any, before: int) -> Iterator[Fields]:
-        lines = self._decoded(data)
-        kept = [k for k, line in enumerate(lines) if self._is_row(line)]
-        rows = self._parsed([lines[k] for k in kept])
-        for row, k in zip(rows, kept, strict=True):
+        rows = list(self._rows(data))
+        for line, row in rows:
             if len(row) != self.width:
-                raise self._ragged(len(row), before + k + 1)
+                raise self._ragged(len(row), before + line)
         if rows:
-            words = [word for row in rows for word in row]
-            yield Fields.of(words, self.width, before + 1 + np.array(kept))
+            words = [word for _, row in rows for word in row]
+            yield Fields.of(words, self.width, before + np.array([line for line, _ in rows]))
 
     def _ragged(self, fields: int, line: int) -> SgcnError:
         return SgcnError(
@@ -222,44 +212,45 @@ class Text(Table):
 
     def _start(self) -> tuple[list[str], list[str], int]:
         """The first two rows, and the number of the first one's line."""
-        found: list[list[str]] = []
-        before = first = 0
+        found: list[tuple[int, list[str]]] = []
+        before = 0
         for data in self._blocks():
-            lines = self._decoded(data)
-            kept = [k for k, line in enumerate(lines) if self._is_row(line)][: 2 - len(found)]
-            if kept:
-                first = first or before + kept[0] + 1
-                found += self._parsed([lines[k] for k in kept])
+            some = islice(self._rows(data), 2 - len(found))
+            found += ((before + line, row) for line, row in some)
             if len(found) == 2:
                 break
-            before += len(lines) - 1  # behind the last line end is nothing
+            before += int(np.count_nonzero(data == ord("\n")))
         if not found:
             raise SgcnError(f"{self.path} has no row, expected {self.what}")
-        return found[0], (*found, [])[1], first
+        (line, first), (_, second) = (*found, (0, []))[:2]
+        return first, second, line
 
-    def _is_row(self, line: str) -> bool:
-        start = line.lstrip()
-        return bool(start) and start[0] not in self.comments
-
-    def _decoded(self, data: Any) -> list[str]:
+    def _rows(self, data: Any) -> Iterator[tuple[int, list[str]]]:
+        """The rows of some lines as `csv` reads them, with the numbers of their lines from 1."""
         with unreadable(self.path, f"{self.what} in UTF-8"):
-            return str(data.tobytes().decode()).split("\n")
-
-    def _parsed(self, lines: list[str]) -> list[list[str]]:
-        if not self.delimiter:
-            lines = [" ".join(line.split()) for line in lines]
+            lines = data.tobytes().decode().split("\n")
+        starts = (line.lstrip()[:1] for line in lines)
+        kept = [k for k, start in enumerate(starts) if start and start not in self.comments]
+        texts = (lines[k] if self.delimiter else " ".join(lines[k].split()) for k in kept)
+        rows = csv.reader(texts, delimiter=self.delimiter or " ", strict=True)
         try:
-            rows = list(csv.reader(lines, delimiter=self.delimiter or " ", strict=True))
+            for seen, (k, row) in enumerate(zip(kept, rows, strict=True)):
+                if rows.line_num != seen + 1:
+                    raise SgcnError(
+                        f"{self.path} has a quoted field of several lines, expected {self.what}: "
+                        "one row a line"
+                    )
+                yield k + 1, [word.strip() for word in row]
         except csv.Error as error:
             raise SgcnError(
                 f"{self.path} cannot be read, expected {self.what}: one row a line ({error})"
             ) from None
-        if len(rows) != len(lines):
-            raise SgcnError(
-                f"{self.path} has a quoted field of several lines, expected {self.what}: one row "
-                "a line"
-            )
-        return [[word.strip() for word in row] for row in rows]
+
+
+def numbers_of(path: Path, what: str, limit: int = LIMIT) -> npt.NDArray[np.int64]:
+    """The whole numbers of a file that has one in each line."""
+    parts = Text(path, what, limit, width=1, comments="").all_numbers(integer=True)
+    return np.concatenate([np.empty(0, np.int64), *(part[:, 0] for part in parts)])
 
 
 def _is_number(word: str) -> bool:

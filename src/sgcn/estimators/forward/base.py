@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from sgcn.compute.gradients import Weights
-from sgcn.estimators.passes import Pass, Step
+from sgcn.estimators.passes import Pass
+from sgcn.estimators.recall import LayerAt, Recall
 from sgcn.estimators.shortcuts import Shortcut
 from sgcn.options import Options
-
-if TYPE_CHECKING:
-    from sgcn.estimators.recall import LayerAt, Recall
 
 
 @dataclass(frozen=True)
@@ -50,48 +49,27 @@ class ForwardRule(Options):
 
     # -- histories ------------------------------------------------------------------------------
 
-    def rows(self, run: Pass) -> list[Tensor]:
-        """What the histories keep of a sampled pass, layer by layer."""
-        return run.h if self.keeps_activations else run.z
-
-    def h_old(self, at: LayerAt) -> Tensor:
-        """H_old[R] of the layer ``at``."""
-        if self.keeps_activations or at.z_old is at.recall.rows[at.level]:
-            return at.recall.activations(at.level)
-        return at.once("h_old", lambda: at.step.model.act(at.z_old, at.level))
-
-    def activations(self, recall: Recall, level: int) -> Tensor:
-        """H of the history's rows that a step has read."""
-        if self.keeps_activations:
-            return recall.rows[level]
-        return recall.step.model.act(recall.rows[level], level)
-
     def norms_after(self, recall: Recall, run: Pass) -> list[float]:
         """The squared norms that the histories would have after `commit`."""
         if not self.updates_each_step:
-            return [history.norm for history in recall.histories]
-        found = []
-        for level, (history, valid) in enumerate(zip(recall.histories, recall.valid, strict=True)):
-            growth = _squares(run.h[level].detach()) - _squares(recall.activations(level))
-            growth = growth if valid is None else growth.where(valid[:, 0], growth.new_zeros(()))
-            found.append(history.norm + float(growth.sum()))
-        return found
+            return []
+        steps = zip(recall.histories, recall.step.nodes, run.h, strict=False)
+        return [
+            history.norm_after(ids, _squares(h) - _squares(recall.activations(level)))
+            for level, (history, ids, h) in enumerate(steps)
+        ]
 
-    def commit(self, step: Step, recall: Recall, run: Pass, norms: list[float]) -> None:
+    def commit(self, recall: Recall, run: Pass, norms: list[float]) -> None:
         """Write what a regular step learned, after the optimiser's step."""
         if not self.updates_each_step:
             return
         for level, history in enumerate(recall.histories):
-            ids, valid = step.nodes[level], recall.valid[level]
-            history.write(ids, self.rows(run)[level])
-            history.norm = norms[level]
-            if valid is not None:
-                fresh = _squares(run.h[level].detach()) * ~valid[:, 0]
-                history.validate(ids, float(fresh.sum()))
+            ids, z, h = recall.step.nodes[level], run.z[level], run.h[level]
+            rows = h if self.keeps_activations else z
+            history.follow(ids, rows, norms[level], partial(_squares, h))
 
 
 def _squares(rows: Tensor) -> Tensor:
-    """The squared length of every row."""
-    lengths: Tensor = torch.linalg.vector_norm(rows, dim=1)
+    """The squared length of every row, as a column."""
+    lengths: Tensor = torch.linalg.vector_norm(rows.detach(), dim=1, keepdim=True)
     return lengths.square()
-

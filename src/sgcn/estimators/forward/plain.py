@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from sgcn.estimators.forward.base import ForwardRule
-
-if TYPE_CHECKING:
-    from sgcn.estimators.recall import LayerAt
+from sgcn.estimators.recall import LayerAt
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from sgcn.estimators import shortcuts
 from sgcn.estimators.forward.base import ForwardRule
-
-if TYPE_CHECKING:
-    from sgcn.estimators.recall import LayerAt
+from sgcn.estimators.recall import LayerAt
 
 
 @dataclass(frozen=True)
@@ -25,11 +22,7 @@ class Recursive(ForwardRule):
     needs_snapshot = True
     updates_each_step = True
     counts_changes = True
-    shortcuts = (
-        shortcuts.first_layer_cancels,
-        shortcuts.weight_change,
-        shortcuts.buffered_sum,
-    )
+    shortcuts = (shortcuts.first_layer_cancels, shortcuts.weight_change, shortcuts.buffered_sum)
 
     def layer(self, at: LayerAt) -> Tensor:
         """Z_t[R] = Z_old[R] + f(M, H_t; W_t) - f(M, H_old; W_(t-1)); then Z_old[R] <- Z_t[R]."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from sgcn.estimators import shortcuts
 from sgcn.estimators.forward.base import ForwardRule
-
-if TYPE_CHECKING:
-    from sgcn.estimators.recall import LayerAt
+from sgcn.estimators.recall import LayerAt
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,6 @@ class Vrgcn(ForwardRule):
         return at.once("covered", lambda: self._covered(at))
 
     def _covered(self, at: LayerAt) -> Tensor:
-        valid = at.recall.histories[at.level - 1].valid
-        assert valid is not None
-        missing = ~valid.index_select(0, at.step.exact[at.level][1])[:, None]
-        return at.exact_operator.aggregate(missing.float()) == 0
+        known = at.recall.histories[at.level - 1].covers(at.step.exact[at.level][1])
+        assert known is not None
+        return at.exact_operator.aggregate((~known).float()) == 0

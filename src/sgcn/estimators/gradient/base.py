@@ -91,12 +91,11 @@ class GradientRule(Options):
             ids, history = step.nodes[level], past.histories[level]
             old = history.read(ids)
             new = old + (live - stale)
-            growth = new.square() - old.square()
-            if history.valid is not None:
-                keep = history.valid.index_select(0, ids)[:, None]
-                new, old, growth = new.where(keep, live), old.where(keep, stale), growth * keep
+            formed.norms[level] = history.norm_after(ids, new.square() - old.square())
+            known = history.covers(ids)
+            if known is not None:
+                new, old = new.where(known, live), old.where(known, stale)
             formed.corrected[level] = new
-            formed.norms[level] += float(growth.sum())
             return [new, old]
 
         return correct
@@ -112,12 +111,7 @@ class GradientRule(Options):
             return
         past.last = formed.gradient
         for level, rows in formed.corrected.items():
-            history, ids = past.histories[level], step.nodes[level]
-            history.norm = formed.norms[level]
-            history.write(ids, rows)
-            if history.valid is not None:
-                fresh = rows.square() * ~history.valid.index_select(0, ids)[:, None]
-                history.validate(ids, float(fresh.sum()))
+            past.histories[level].follow(step.nodes[level], rows, formed.norms[level], rows.square)
 
 
 @dataclass(frozen=True)
