@@ -139,7 +139,7 @@ def test_presets_stand_in_for_defaults(name):
     given = Training.of({"preset": name, "model": {"layer": "gin", "widths": 7}})
     assert given.model.values() == wanted["model"] | {"layer": "gin", "widths": 7}
     assert Training.of(given.tables()) == given  # what a run directory has needs no preset
-    with pytest.raises(SgcnError, match=r"preset is 'gcnn', expected one of gcn, sage, deep.*'gcn'"):
+    with pytest.raises(SgcnError, match=r"preset is 'gcnn', expected one of gcn, .*'gcn'"):
         Training.of({"preset": "gcnn"})
 
 
