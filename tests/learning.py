@@ -26,7 +26,13 @@ torch.set_num_threads(1)
 numba.set_num_threads(1)
 
 CLASSES, FEATURES = 4, 5
-KINDS = ("mean", "concat", "attention", "gin", "residual")
+#: Models beyond a kind of layer: the options of `make_model` that they are made with.
+BUILT = {
+    "residual": {"norm": "layer", "residual": True},
+    "cat": {"layer": "concat", "residual": True, "jump": "cat"},
+    "max": {"layer": "gin", "norm": "layer", "residual": True, "jump": "max"},
+}
+KINDS = ("mean", "concat", "attention", "gin", *BUILT)
 
 # Samplers that leave a destination out of its sources serve only layers that do not read it.
 OWN_ROWS = [name for name in SMALL if name not in ("fastgcn", "ladies")]
@@ -47,9 +53,9 @@ def labelled(multi_label: bool = False, nodes: int = 60, seed: int = 0, **option
 
 def small_model(kind: str = "mean", depth: int = 2, **options: Any) -> Model:
     """Widths that differ, so that no axis can be mistaken for another."""
-    widths = (6, 7, 4)[:depth] if kind != "attention" else (6, 8, 4)[:depth]
-    options = {"bias": True} | options
-    return make_model(FEATURES, CLASSES, layer=kind, widths=widths, seed=3, **options)
+    widths = {"attention": (6, 8, 4), "max": (6, 6, 6)}.get(kind, (6, 7, 4))[:depth]
+    options = {"bias": True} | BUILT.get(kind, {"layer": kind}) | options
+    return make_model(FEATURES, CLASSES, widths=widths, seed=3, **options)
 
 
 def early(name: str, **options: Any) -> Estimator:

@@ -24,6 +24,7 @@ from sgcn.kernels import (
     blocks,
     csr,
     describe,
+    dropout,
     random,
     spmm,
     subgraphs,
@@ -559,3 +560,34 @@ def test_the_terms_of_elu_are_those_of_the_polynomial():
         lambda r: (np.expm1(r) - r) / r**2, 5, domain=[-reach, reach]
     ).convert(kind=np.polynomial.Polynomial)
     np.testing.assert_allclose(activations._TERMS, fitted.coef, rtol=1e-6)
+
+
+# -- dropout.py ---------------------------------------------------------------------------------
+
+
+@given(streams, st.integers(0, 40), st.floats(0.0, 0.999))
+def test_drop(stream, n, share):
+    values = np.arange(1, n + 1, dtype=np.float32).reshape(1, n)
+    out = np.full_like(values, np.nan)
+    dropout.drop(values, stream, share, out)
+    assert_same([out], [twins.dropout.drop(values, stream, share)])
+
+
+def test_drop_over_several_pieces():
+    values = np.ones((3, 20_001), np.float32)
+    out = np.empty_like(values)
+    dropout.drop(values, np.uint64(3), 0.3, out)
+    assert_same([out], [twins.dropout.drop(values, 3, 0.3)])
+    # The chance of a value to stay, to five standard errors; the mean stays what it was.
+    assert abs((out > 0).mean() - 0.7) < 5 * (0.21 / out.size) ** 0.5
+    assert out.max() == np.float32(1 / (1 - round(0.3 * 65536) / 65536))
+
+
+@given(graphs(), data, streams, st.floats(0.0, 0.999))
+def test_drop_entries(graph, data, stream, share):
+    values = np.arange(len(graph.indices), dtype=np.float32)
+    csr, ids = (graph.indptr, graph.indices, values), some_nodes(data.draw, graph)
+    assert_same(
+        dropout.drop_entries(*csr, ids, stream, share),
+        twins.dropout.drop_entries(*csr, ids, stream, share),
+    )

@@ -14,7 +14,7 @@ from sgcn.estimators import ESTIMATORS, Estimator, make_estimator
 from sgcn.options import Options
 from sgcn.runs.config import toml_value
 from sgcn.samplers import SAMPLERS
-from sgcn.training.options import SECTIONS, Named
+from sgcn.training.options import PRESETS, SECTIONS, Named
 
 PAGE = Path(__file__).parents[1] / "docs" / "training.md"
 _BETWEEN = re.compile(r"(?<=<!-- options -->\n).*?(?=<!-- end of options -->)", re.S)
@@ -39,7 +39,7 @@ def rows() -> list[tuple[str, str, str, str, str]]:
 
 
 def tables() -> str:
-    """Both tables: all options, and those of the samplers."""
+    """All options, those of the samplers, and the presets."""
     lines = ["", "| section | key | default | value | meaning |", "|---|---|---|---|---|"]
     last = ""
     for section, key, default, words, help in rows():
@@ -50,6 +50,11 @@ def tables() -> str:
     lines += ["", "| `[sampler]` | options and defaults |", "|---|---|"]
     for name, sampler in SAMPLERS.items():
         lines.append(f"| `{name}` | {_defaults(sampler) or 'none'} |")
+    lines += ["", "| `--preset` | values that stand in for defaults |", "|---|---|"]
+    for name, recipe in PRESETS.items():
+        keys = {f"{s}.{key}": value for s, table in recipe.items() for key, value in table.items()}
+        values = ", ".join(f"`{key}` = {_code(value)}" for key, value in keys.items())
+        lines.append(f"| `{name}` | {values} |")
     return "\n".join(lines) + "\n\n"
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from helpers import SMALL
 from learning import KINDS, OWN_ROWS, bits, drive, frozen, labelled, make_engine, small_model
 from sgcn.estimators import make_estimator
+from sgcn.rows import DenseRows, SparseRows
 
 GRAPH = labelled()
 FORWARD = ("recursive", "anchored", "vrgcn")
@@ -79,23 +82,43 @@ def test_with_dropout(sampler, forward, gradient):
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-@pytest.mark.parametrize("kind", ["mean", "concat", "gin"])
+@pytest.mark.parametrize("kind", ["mean", "concat", "gin", "residual", "cat"])
 @pytest.mark.parametrize("forward", ["recursive", "anchored"])
 def test_preaggregated(forward, kind, dropout):
-    """The rows of `concat` and `gin` that are a node's own have the mask, and P X has none."""
+    """Both P X and the rows that are a node's own have masks."""
     check("neighbor", forward, "anchored", kind, dropout=dropout, early=True)
 
 
 def test_masks_differ_between_steps_and_layers():
     engine = make_engine(GRAPH, "sgcn++", "exact", small_model(dropout=0.5))
+    engine.operands.features = DenseRows(torch.ones(60, 5))
     a, b = (
-        outcome.passes.step.masks
-        for outcome in drive(engine, 3, frozen, size=None)
-        if not outcome.snapshot
+        [step.masked(0, step.x).dense(), step.masked(1, torch.ones(60, 5))]
+        for step in (o.passes.step for o in drive(engine, 3, frozen) if not o.snapshot)
     )
-    assert set(a) == {0, 1}
-    assert set(a[0].unique().tolist()) == {0.0, 2.0}
-    assert not torch.equal(a[0], b[0])
+    for masks in (a, b):
+        assert set(masks[0].unique().tolist()) == {0.0, 2.0}
+        assert not torch.equal(masks[0][:20], masks[1][:20])
+    assert not torch.equal(a[1], b[1])
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_masks_of_features(early):
+    """Stored values of a sparse X stay or go; of P X every number of the rows that a step reads."""
+    x = sp.csr_array(np.where(GRAPH.x > 0, GRAPH.x, 0))
+    graph, model = labelled(x=x), small_model("concat", dropout=0.5)
+    engine = make_engine(graph, "anchored++", "neighbor", model, preaggregate=early)
+    (step,) = [o.passes.step for o in drive(engine, 2) if not o.snapshot]
+    found = step.masked(0, step.x)
+    assert found is step.masked(0, step.x)  # of both passes
+    assert isinstance(found.store, SparseRows)
+    read = step.operators[0].aggregate(found) if early else found.dense()
+    whole = torch.from_numpy(graph.matrix() @ x.toarray() if early else x.toarray())
+    whole = whole.float()[step.x.ids.long()]
+    assert ((read == 0) | torch.isclose(read, 2 * whole, rtol=1e-5)).all()
+    assert 0.3 < (read[whole > 0] == 0).float().mean() < 0.7
+    if early:  # another mask than that of X
+        assert ((read == 0) != (found.dense() == 0))[step.x.dense() > 0].any()
 
 
 @pytest.mark.parametrize("forward", ["recursive", "anchored"])

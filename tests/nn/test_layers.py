@@ -10,10 +10,12 @@ from torch import nn
 
 from helpers import SMALL, propagation_of
 from learning import (
+    BUILT,
     KINDS,
     OWN_ROWS,
     DenseOperator,
     drive,
+    early,
     float64,
     labelled,
     make_engine,
@@ -22,7 +24,7 @@ from learning import (
 from sgcn import Key, Model, SgcnError, fit, make_model
 from sgcn.compute.exact import embed, predict
 from sgcn.compute.operators import BlockOperator, GraphOperator
-from sgcn.nn import ACTIVATIONS, Attention, GraphConv
+from sgcn.nn import ACTIVATIONS, JUMPS, LAYERS, NORMS, Attention, GraphConv
 from sgcn.nn import layers as layers_module
 from sgcn.rows import LazyRows, store_of
 from sgcn.training.events import EpochEvent
@@ -96,7 +98,7 @@ def test_attention_on_row_normalisation_is_pyg_gat_conv(heads):
     assert_near(a, [b[0], b[1].T, b[2][0], b[3][0], b[4]])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LAYERS)
 def test_layers_are_their_formulas(kind):
     """Dense P, float64, written out."""
     with float64():
@@ -110,9 +112,6 @@ def test_layers_are_their_formulas(kind):
         elif kind == "gin":
             mixed = (1 + w["eps"]) * x + P @ x
             wanted = layer.outer(torch.relu(layer.inner(mixed)))
-        elif kind == "residual":
-            normed = nn.functional.layer_norm(x, (5,), w["norm.weight"], w["norm.bias"])
-            wanted = x @ w["skip.weight"].T + P @ normed @ w["conv.weight"] + w["conv.bias"]
         else:
             wanted = attention_by_hand(layer, P, x)
         torch.testing.assert_close(layer(DenseOperator(P), x), wanted)
@@ -172,6 +171,48 @@ def test_inference_in_slices(kind):
 # -- models -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("jump", JUMPS)
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("norm", NORMS)
+def test_norm_residual_and_jump_are_their_formulas(norm, residual, jump):
+    """Three `mean` layers, in NumPy: the first projects its own row, the others add it."""
+    model = make_model(5, 3, widths=6, layers=3, norm=norm, residual=residual, jump=jump, seed=2)
+    weights = {name: p.detach().double().numpy() for name, p in model.named_parameters()}
+    P, h, found = propagation_of(GRAPH), GRAPH.x.astype(float), []
+    for level in range(3):
+        names = [n for n in weights if n.startswith(f"layers.{level}.") and "skip" not in n]
+        z = P @ h @ weights[names[0]]
+        if residual:
+            z += h if level else h @ weights["layers.0.skip"]
+        h = np.where(z > 0, z, np.expm1(z))
+        if norm == "layer":
+            h = (h - h.mean(1, keepdims=True)) / np.sqrt(h.var(1, keepdims=True) + 1e-5)
+        found.insert(0, h)
+    top = {"none": h, "cat": np.concatenate(found, 1), "max": np.max(found, 0)}[jump]
+    wanted = top @ weights["head.weight"].T + weights["head.bias"]
+    np.testing.assert_allclose(predict(model, GRAPH, store_of(GRAPH.x)), wanted, 1e-3, 1e-5)
+
+
+@pytest.mark.parametrize("estimator", ["sgcn", "sgcn++", "vrgcn++", "anchored++"])
+@pytest.mark.parametrize("kind", BUILT)
+def test_built_models_learn(kind, estimator):
+    """With dropout, P X and a sampler that keeps destinations."""
+    model, memory = small_model(kind, 3, dropout=0.2), Memory()
+    fit(
+        model, GRAPH, estimator=early(estimator, gap=5), sampler=SMALL["ladies-keep"], epochs=10,
+        batch_size=10, lr=0.03, sinks=[memory], preaggregate=True,
+    )  # fmt: skip
+    losses = [event.loss for event in memory.events if isinstance(event, EpochEvent)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_what_the_first_layer_keeps_beside_norm_residual_and_jump():
+    first, *others = small_model("cat", 3).layers
+    assert all((first.lazy_rows, first.linear, first.sums_inputs, first.reads_own))
+    assert [layer.carried for layer in (first, *others)] == [0, 12, 26]
+    assert not small_model("max", 2).layers[1].inner.linear  # weights of zero give h itself
+
+
 def test_without_a_head_the_last_layer_gives_the_logits():
     model = make_model(5, 3, widths=(4, 6), head=False)
     assert [layer.width for layer in model.layers] == [4, 3]
@@ -211,6 +252,10 @@ def test_making_a_model_leaves_torchs_generator_alone():
         ({"widths": ()}, "widths are"),
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"dropout": -0.1}, "dropout is -0.1"),
+        ({"norm": "batch"}, "norm is 'batch', expected one of none, layer"),
+        ({"jump": "catt"}, "did you mean 'cat'"),
+        ({"jump": "max", "widths": (6, 7)}, r"widths are \[6, 7\], expected one width"),
+        ({"jump": "cat", "head": False}, "no head reads the layers"),
     ],
 )
 def test_bad_models(options, words):
@@ -224,6 +269,46 @@ def test_batch_norm_is_refused():
     with pytest.raises(SgcnError, match=r"head\.0 is a batch-norm.*LayerNorm"):
         Model([GraphConv(5, 6)], head)
     Model([GraphConv(5, 6)], nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 3)))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Model([nn.Sequential(GraphConv(5, 6), nn.Dropout(0.5))]),
+        lambda: Model([GraphConv(5, 6)], nn.Sequential(nn.AlphaDropout(0.5), nn.Linear(6, 3))),
+        lambda: Model([pytest.importorskip("torch_geometric.nn").GATConv(
+            5, 6, dropout=0.5, add_self_loops=False)]),
+    ],
+)  # fmt: skip
+def test_layers_that_drop_by_themselves_are_refused(made):
+    with pytest.raises(SgcnError, match=r"drops by itself .*take Model\(..., dropout=0.5\)"):
+        made()
+    Model([GraphConv(5, 6)], nn.Sequential(nn.Dropout(0.0), nn.Linear(6, 3)), dropout=0.5)
+
+
+class Moody(nn.Module):
+    """Gives something else in training."""
+
+    def forward(self, block, h):
+        return block.aggregate(h) * (1.0 + self.training)
+
+
+def test_scores_are_those_of_eval_and_modes_are_put_back():
+    model = Model([Moody(), GraphConv(5, 4)])
+    model.layers[1].eval()
+    modes = [module.training for module in model.modules()]
+    found = predict(model, GRAPH, store_of(GRAPH.x))
+    assert torch.equal(found, embed(model, GRAPH, store_of(GRAPH.x)))
+    assert [module.training for module in model.modules()] == modes
+    torch.testing.assert_close(found, predict(model.eval(), GRAPH, store_of(GRAPH.x)))
+    with pytest.raises(RuntimeError):
+        predict(model.train(), GRAPH, store_of(GRAPH.x[:, :3]))
+    assert all(module.training for module in model.modules())
+
+
+def test_jump_needs_layers_that_hand_rows_on():
+    with pytest.raises(SgcnError, match="make_model, or its layers by Carry"):
+        Model([GraphConv(5, 6), GraphConv(6, 6)], nn.Linear(12, 3), jump="cat")
 
 
 def test_no_layers():

@@ -401,10 +401,6 @@ OPTIONS = {
         ["--set", "training.preaggregate=true", "--set", "model.layer=attention"],
         "switch preaggregate off",
     ),
-    "a layer norm before": (
-        ["--set", "training.preaggregate=true", "--set", "model.layer=residual"],
-        "switch preaggregate off",
-    ),
     "no own rows": (
         ["--sampler", "ladies", "--set", "sampler.keep_destinations=false", "--set",
          "sampler.sizes=1", "--set", "model.layer=concat"],

@@ -11,6 +11,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -22,7 +23,7 @@ from sgcn import SAMPLERS, Graph, Key, SgcnError, fit, make_model, make_sampler
 from sgcn.compute.exact import predict
 from sgcn.errors import TrainingDiverged
 from sgcn.estimators import ESTIMATORS, make_estimator, operands
-from sgcn.estimators.engine import can_preaggregate
+from sgcn.estimators.engine import worth_preaggregating
 from sgcn.rows import store_of
 from sgcn.task import Task, split_nodes
 from sgcn.training.events import EpochEvent, ScoreEvent, StepEvent
@@ -251,18 +252,26 @@ def test_the_last_layer_has_the_rows_that_are_asked_for(sampler):
 def test_sums_of_features_are_computed_once_where_they_can_be(monkeypatch):
     for kind, depth, dropout, wanted in (
         ("mean", 2, 0.0, True), ("concat", 3, 0.0, True), ("gin", 2, 0.0, True),
-        ("mean", 1, 0.0, False), ("mean", 2, 0.5, False), ("attention", 2, 0.0, False),
-        ("residual", 2, 0.0, False),
+        ("mean", 1, 0.0, False), ("mean", 2, 0.5, True), ("attention", 2, 0.0, False),
     ):  # fmt: skip
         model = small_model(kind, depth, dropout=dropout)
-        assert can_preaggregate(model, GRAPH, SMALL["neighbor"]) == wanted
+        assert worth_preaggregating(model, GRAPH, SMALL["neighbor"]) == wanted
     seen = []
     for choice in (None, True, False):
         trained("sgcn", preaggregate=choice, callbacks=[lambda engine, *_: seen.append(engine)])
     assert {engine.operands.sampled_depth for engine in seen[: len(seen) // 3]} == {1}
     assert seen[-1].operands.sampled_depth == 2
     monkeypatch.setattr(operands, "physical_memory", lambda: GRAPH.x.nbytes * 4 - 1)
-    assert not can_preaggregate(small_model(), GRAPH, SMALL["neighbor"])
+    assert not worth_preaggregating(small_model(), GRAPH, SMALL["neighbor"])
+
+
+@pytest.mark.parametrize(("stored", "wanted"), [(40, True), (10, False)])
+def test_sums_of_sparse_features_are_computed_where_they_cost_less(stored, wanted):
+    """A row of P X has 1000 numbers, and stands for some rows with ``stored`` values each."""
+    x = sp.random_array((60, 1000), density=stored / 1000, format="csr", rng=0, dtype=np.float32)
+    model = make_model(1000, 4, widths=8)
+    assert worth_preaggregating(model, labelled(x=x), SMALL["neighbor"]) == wanted
+    assert worth_preaggregating(model, labelled(x=x.toarray()), SMALL["neighbor"])
 
 
 def test_a_size_for_every_layer_has_every_layer_sampled():
@@ -496,6 +505,55 @@ def test_bad_input(options, words):
     assert "\n" not in str(caught.value)
 
 
+class Other(nn.Module):
+    """A model that is none of ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(5, 4)
+
+    def forward(self, x, edges):
+        return self.inner(x)
+
+
+UNFIT = {
+    "compiled": (lambda: torch.compile(small_model()), r"one of torch.compile.*model._orig_mod"),
+    "no Model": (Other, r"a Other, expected a sgcn.Model.*Model\(\[conv1, conv2\], head\)"),
+    "elsewhere": (lambda: small_model().to("meta"), r"float32 on meta, expected.*cpu\(\)"),
+    "float64": (lambda: small_model().double(), r"torch.float64 on cpu.*model.float\(\)"),
+    "too narrow": (lambda: make_model(4, 4, widths=6), "with 5 features.*make_model.5, 4"),
+    "too wide": (lambda: make_model(9, 4, layer="concat", widths=6), "with 5 features"),
+    "too few outputs": (lambda: make_model(5, 3, widths=6), "gives 3 numbers.*expected 4"),
+    "too many outputs": (lambda: make_model(5, 5, widths=6), "gives 5 numbers.*expected 4"),
+    "PyG": (
+        lambda: pytest.importorskip("torch_geometric.nn").GCN(5, 8, 2, 4),
+        "a GCN, expected a sgcn.Model.*convolutions of PyG made with normalize=False",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("case", UNFIT)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's compiler
+def test_models_that_do_not_fit(case, sparse):
+    make, words = UNFIT[case]
+    graph = labelled(x=sp.csr_array(GRAPH.x)) if sparse else GRAPH
+    for preaggregate in (None, True):
+        with pytest.raises(SgcnError, match=words) as caught:
+            fit(make(), graph, epochs=1, preaggregate=preaggregate)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "half"])
+def test_features_that_are_no_numbers(kind, value):
+    x = GRAPH.x.copy()
+    x[-1, -1] = value
+    x = {"dense": x, "sparse": sp.csr_array(x), "half": x.astype(np.float16)}[kind]
+    with pytest.raises(SgcnError, match="the graph has features that are NaN or infinite"):
+        fit(small_model(), labelled(x=x), epochs=1)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -568,11 +626,6 @@ def test_the_counter_of_rows_counts(big):
     with Largest() as largest:
         engine.snapshot()
     assert largest.rows == BIG
-
-
-def test_a_model_of_the_wrong_width():
-    with pytest.raises(RuntimeError):
-        fit(make_model(7, 4), GRAPH, epochs=1)
 
 
 def test_public_names():

@@ -24,6 +24,7 @@ from sgcn.runs.directory import prepare
 from sgcn.samplers import SAMPLERS
 from sgcn.training import options as declared
 from sgcn.training.options import (
+    PRESETS,
     SECTIONS,
     LoopOptions,
     ModelOptions,
@@ -109,7 +110,10 @@ def test_every_option_of_every_name_is_in_the_docs():
 
 
 def test_flags_are_those_of_the_fields():
-    wanted = ["--sampler", "--estimator", "--lr", "--epochs", "--steps", "--batch-size", "--seed"]
+    wanted = [
+        "--layers", "--widths", "--dropout", "--sampler", "--estimator", "--lr", "--epochs",
+        "--steps", "--batch-size", "--seed",
+    ]  # fmt: skip
     assert [flag.name for flag in flags()] == wanted
     said = subprocess.run(
         [sys.executable, "-m", "sgcn", "train", "--help"],
@@ -124,6 +128,21 @@ def test_flags_are_read_without_anything_heavy():
         "sys.exit(bool({'torch', 'numba', 'numpy'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_stand_in_for_defaults(name):
+    """Every value is one of the table, unless it is given, and nothing else changes."""
+    found = Training.of({"preset": name}).tables()
+    wanted = Training.of({}).tables()
+    for section, values in PRESETS[name].items():
+        wanted[section] |= values
+    assert found == wanted != Training.of({}).tables()
+    given = Training.of({"preset": name, "model": {"layer": "gin", "widths": 7}})
+    assert given.model.values() == wanted["model"] | {"layer": "gin", "widths": 7}
+    assert Training.of(given.tables()) == given  # what a run directory has needs no preset
+    with pytest.raises(SgcnError, match=r"preset is 'gcnn', expected one of gcn, .*'gcn'"):
+        Training.of({"preset": "gcnn"})
 
 
 # -- the value ------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ def refusal(model: Model) -> str | None:
     for layer in model.layers:
         if not isinstance(layer, GraphConv) or layer.aggregation != "mean":
             kind = getattr(layer, "aggregation", type(layer).__name__.lower())
-            return f"the model has {kind} layers, {expected}: set model.layer=mean"
+            key = "residual=false" if kind == "residual" else "layer=mean"
+            return f"the model has {kind} layers, {expected}: set model.{key}"
         if layer.bias is not None:
             return f"the layers have a bias, {expected}: set model.bias=false"
     if model.activation not in SMOOTH:
@@ -43,6 +44,9 @@ def refusal(model: Model) -> str | None:
             f"activation {model.activation} is not smooth, {expected}: set model.activation to one "
             f"of {', '.join(SMOOTH)}"
         )
+    for key in ("norm", "jump"):
+        if getattr(model, key) != "none":
+            return f"{key} is {getattr(model, key)}, {expected}: set model.{key}=none"
     if model.dropout > 0:
         return f"dropout is {model.dropout}, {expected}: set model.dropout=0"
     if not isinstance(model.head, (nn.Identity, nn.Linear)):

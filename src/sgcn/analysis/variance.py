@@ -19,10 +19,11 @@ from sgcn.graph import Graph
 from sgcn.nn import Model
 from sgcn.options import check, integer
 from sgcn.runs.config import Config
-from sgcn.runs.directory import prepare, rehearse
+from sgcn.runs.directory import prepare
 from sgcn.runs.drawing import save, sheet, styled
 from sgcn.samplers import NodeSet
 from sgcn.task import train_nodes
+from sgcn.training.checks import rehearse
 from sgcn.training.loop import fit
 from sgcn.training.sinks import Progress, Sink
 
@@ -47,7 +48,7 @@ def measure(
     chosen = first.training.model  # `auto` is decided
     configs = [replace(c, training=replace(c.training, model=chosen)) for c in configs]
     for config in configs:
-        rehearse(config, graph, model)
+        rehearse(config.training, graph, model)
     probe.check_room(model, "take fewer probes")
     return (_result(c, graph, model, replace(probe, steps=[]), steps, quiet) for c in configs)
 

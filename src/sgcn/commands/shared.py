@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sgcn.options import parse_value
-from sgcn.training.options import check_table, flags
+from sgcn.training.options import PRESETS, check_table, flags
 
 if TYPE_CHECKING:
     from sgcn.nn import Model
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of options that have one."""
+    """The flags of options that have one, and the recipe under them."""
+    parser.add_argument("--preset", metavar="NAME", help=f"known recipe: {', '.join(PRESETS)}")
     for flag in flags():
         named = flag.key == "name"
         parser.add_argument(
@@ -74,6 +75,8 @@ def values_of(args: argparse.Namespace) -> dict[str, Any]:
     values = {} if args.config is None else read_toml(args.config)
     if args.data is not None:
         values["data"] = args.data
+    if getattr(args, "preset", None) is not None:
+        values["preset"] = args.preset
     for flag in flags():
         value = getattr(args, flag.attribute, None)
         if value is not None:

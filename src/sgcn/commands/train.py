@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.runs.layout import CURVES, SUMMARY
 
     if args.resume is not None:
-        given = [getattr(args, flag.attribute) for flag in flags()]
+        given = [args.preset, *(getattr(args, flag.attribute) for flag in flags())]
         given += [args.data, args.config, args.out, args.seeds]
         if args.set or any(value is not None for value in given):
             raise SgcnError("--resume takes a run as it is, expected no other options beside it")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sgcn.kernels import activations
+from sgcn.kernels import activations, dropout
 
 
 class Pool:
@@ -196,6 +196,26 @@ class _Elu(torch.autograd.Function):
         back = torch.ops.aten.elu_backward.grad_input
         made: Tensor = back(g, 1.0, 1.0, 1.0, True, h, grad_input=empty(*h.shape))
         return made
+
+
+def dropped(h: Tensor, stream: np.uint64, share: float) -> Tensor:
+    """Dropout on h: a function of ``stream``, the same for matrices of one shape."""
+    if not _pooled(h):
+        return h * dropped(torch.ones(h.shape, dtype=torch.float32), stream, share).to(h)
+    return applied(_Dropped, h, stream, share)
+
+
+class _Dropped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, stream: np.uint64, share: float) -> Tensor:
+        ctx.stream, ctx.share = stream, share
+        out = empty(*h.shape)
+        dropout.drop(numbers(h), stream, share, out.numpy())
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
+        return _Dropped.forward(ctx, g, ctx.stream, ctx.share), None, None
 
 
 def difference(a: Tensor, b: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ layer, only what the rows of a chunk and their neighbours take.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -46,6 +47,8 @@ class Network(Protocol):
     def run_head(self, weights: Weights, h: Tensor) -> Tensor: ...
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]: ...
+
+    def modules(self) -> Iterator[torch.nn.Module]: ...
 
 
 #: A new table of so many rows and columns: in memory, or wherever rows live.
@@ -292,6 +295,19 @@ def chunk_for(graph: Graph, weights: Weights) -> int | None:
     return None if 4 * 4 * len(graph) * widths <= physical_memory() // 2 else _CHUNK
 
 
+@contextmanager
+def _scoring(network: Network) -> Iterator[None]:
+    """As after eval(); then every module has the mode that it had."""
+    modes = [(module, module.training) for module in network.modules()]
+    try:
+        for module, _ in modes:
+            module.training = False
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
 @torch.no_grad()
 def whole_pass(
     network: Network,
@@ -313,9 +329,11 @@ def predict(
     network: Network, graph: Graph, features: RowStore, *, chunk: int | None = None
 ) -> Tensor:
     """Logits of every node."""
-    return whole_pass(network, graph, features, chunk=chunk).logits()
+    with _scoring(network):
+        return whole_pass(network, graph, features, chunk=chunk).logits()
 
 
 def embed(network: Network, graph: Graph, features: RowStore) -> Tensor:
     """H^L of every node."""
-    return whole_pass(network, graph, features).hidden(network.depth - 1)
+    with _scoring(network):
+        return whole_pass(network, graph, features).hidden(network.depth - 1)

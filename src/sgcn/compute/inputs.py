@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,6 +30,9 @@ class RowStore(Protocol):
 
     def times(self, ids: Tensor | None, weight: Tensor) -> Tensor:
         """rows[ids] W, of all rows for None; the gradient goes to W."""
+
+    def dropped(self, ids: Tensor, stream: np.uint64, share: float) -> RowStore:
+        """The rows ``ids`` alone, after dropout by ``stream``."""
 
 
 class WritableStore(RowStore, Protocol):
@@ -70,6 +74,10 @@ class LazyRows:
         """The rows at ``index`` of this selection."""
         return LazyRows(self.store, self.ids.index_select(0, index))
 
+    def dropped(self, stream: np.uint64, share: float) -> LazyRows:
+        """The rows after dropout, read once."""
+        return LazyRows(self.store.dropped(self.ids, stream, share))
+
     def in_place(self) -> tuple[Tensor, Tensor | None]:
         """A tensor, and which of its rows are meant (None: all): the table, if a kernel can read
         it where it is."""
@@ -86,6 +94,8 @@ class LazyRows:
         return self.store.read(self.ids)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
+        if len(weight) != self.shape[1]:  # kernels do not look
+            raise ValueError(f"weights for {len(weight)} columns, but rows have {self.shape[1]}")
         return self.store.times(self._ids, weight)
 
 

@@ -27,7 +27,7 @@ from sgcn.errors import TrainingDiverged
 from sgcn.estimators import Estimator, make_estimator
 from sgcn.estimators.gradient import Formed, Past
 from sgcn.estimators.gradient.base import square
-from sgcn.estimators.operands import Operands, can_preaggregate, needed_rows
+from sgcn.estimators.operands import Operands, needed_rows, worth_preaggregating
 from sgcn.estimators.passes import Pass, Step
 from sgcn.estimators.recall import Recall
 from sgcn.estimators.schedule import Progress
@@ -332,4 +332,4 @@ def _check_finite(loss: float, gradient: Gradient) -> None:
         )
 
 
-__all__ = ["Engine", "Outcome", "can_preaggregate"]
+__all__ = ["Engine", "Outcome", "worth_preaggregating"]

@@ -18,7 +18,7 @@ from sgcn.compute.inputs import Input, LazyRows, RowStore
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.errors import SgcnError
 from sgcn.estimators.passes import Step
-from sgcn.graph import Graph
+from sgcn.graph import Graph, is_sparse
 from sgcn.kernels.random import permutation
 from sgcn.machine import physical_memory
 from sgcn.nn import Layer, Model
@@ -28,19 +28,24 @@ from sgcn.samplers.base import Sampler, exact_block
 from sgcn.task import Task
 
 _NEARLY_ALL = 0.9  # of the nodes: to leave out the others would not pay
+#: Numbers of a row of P X that cost as much as one stored value of X and of its sampled neighbours.
+_DENSE_FOR_STORED = 50
 
 
-def can_preaggregate(model: Model, graph: Graph, sampler: Sampler) -> bool:
-    """Whether P X computed once may stand for the sums of the first layer, and fits in memory.
+def worth_preaggregating(model: Model, graph: Graph, sampler: Sampler) -> bool:
+    """Whether P X computed once should stand for the sums of the first layer.
 
-    Under dropout it would be another model: P X has no mask. A size for every layer asks for every
-    layer to be sampled.
+    It can, if the layer only sums, two layers are left, no size is set for it, and a second X fits
+    in memory. It pays, unless X is sparse and its rows store next to nothing.
     """
     sizes = getattr(sampler, "sizes", None)
     explicit_sizes = isinstance(sizes, tuple) and len(sizes) == model.depth
-    if graph.x is None or model.depth < 2 or model.dropout > 0 or explicit_sizes:
+    if graph.x is None or model.depth < 2 or explicit_sizes or not model.layer(0).sums_inputs:
         return False
-    return model.layer(0).sums_inputs and _sums_fit(graph)
+    if not _sums_fit(graph):
+        return False
+    nodes, columns = graph.x.shape
+    return not is_sparse(graph.x) or nodes * columns <= _DENSE_FOR_STORED * graph.x.nnz
 
 
 def _sums_fit(graph: Graph) -> bool:
@@ -201,9 +206,12 @@ class Operands:
         ]
         inputs = torch.from_numpy(batch.inputs)
         if self.sums is not None:
-            first = Preaggregated(LazyRows(self.sums, inputs))
-            operators.insert(0, first)
+            sums, share = LazyRows(self.sums, inputs), self.model.dropout
+            if share > 0:  # by numbers of its own: X at the same nodes may be read beside it
+                sums = sums.dropped(key.stream(Stream.DROPOUT, self.model.depth), share)
+            operators.insert(0, Preaggregated(sums))
             nodes.insert(0, inputs)
+            first = Preaggregated(LazyRows(self.sums, inputs))
             exact = [(first, inputs), *exact] if exact else []
         return Step(
             self.model, self.task, operators, nodes, LazyRows(self.features, inputs),

@@ -7,14 +7,15 @@ the layer gradients D^l in hand and may correct them before it goes on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from sgcn.compute.buffers import difference
+from sgcn.compute.buffers import difference, dropped
 from sgcn.compute.gradients import Gradient, Weights, pull, weighted
-from sgcn.compute.inputs import Input, LazyRows, as_tensor
+from sgcn.compute.inputs import Input, LazyRows
 from sgcn.compute.operators import Operator
 from sgcn.nn import Model
 from sgcn.rng import Key, Stream
@@ -34,23 +35,30 @@ class Step:
     loss_nodes: Tensor
     exact: list[tuple[Operator, Tensor]]  # P[R_l, :] and its sources
     key: Key
-    masks: dict[int, Tensor] = field(default_factory=dict)
 
     def sampled(self, level: int, weights: Weights, h: Input) -> Tensor:
         """f_l(M, h; weights), with the step's dropout mask on h."""
         return self.model.run_layer(level, weights, self.operators[level], self.masked(level, h))
 
     def masked(self, level: int, h: Input) -> Input:
-        """Dropout on the input of layer ``level``, the same for every pass of the step."""
-        dropout = self.model.dropout
-        if dropout == 0.0:
+        """Dropout on the input of layer ``level``, the same for every pass of the step.
+
+        Columns that the layer below handed on have been through it.
+        """
+        share = self.model.dropout
+        if share == 0.0:
             return h
-        h = as_tensor(h)
-        if level not in self.masks:
-            stream = int(self.key.stream(Stream.DROPOUT, level)) >> 1
-            noise = torch.rand(h.shape, generator=torch.Generator().manual_seed(stream))
-            self.masks[level] = (noise >= dropout).float() / (1.0 - dropout)
-        return h * self.masks[level]
+        if not isinstance(h, Tensor):
+            return self._masked_x
+        stream = self.key.stream(Stream.DROPOUT, level)
+        carried = self.model.layer(level - 1).carried
+        if not carried:
+            return dropped(h, stream, share)
+        return torch.cat([dropped(h[:, :-carried], stream, share), h[:, -carried:]], 1)
+
+    @cached_property  # one object for all passes: operators keep the sums of a constant
+    def _masked_x(self) -> LazyRows:
+        return self.x.dropped(self.key.stream(Stream.DROPOUT, 0), self.model.dropout)
 
 
 @dataclass(eq=False)

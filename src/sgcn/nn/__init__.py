@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.modules.dropout import _DropoutNd
 
 from sgcn.compute.buffers import elu
 from sgcn.compute.gradients import Weights
@@ -15,8 +16,17 @@ from sgcn.compute.inputs import Input, as_tensor
 from sgcn.compute.operators import Operator
 from sgcn.errors import SgcnError
 from sgcn.nn.base import Layer, MessagePassing, PlainModule, as_layer
-from sgcn.nn.layers import LAYERS, Attention, Dense, GraphConv, Isomorphism, LayerKind, Residual
-from sgcn.options import build, nearest
+from sgcn.nn.layers import (
+    LAYERS,
+    Attention,
+    Carry,
+    Dense,
+    GraphConv,
+    Isomorphism,
+    LayerKind,
+    Residual,
+)
+from sgcn.options import build, known_name
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": elu,
@@ -25,6 +35,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": nn.functional.gelu,
     "identity": lambda z: z,
 }
+NORMS = ("none", "layer")
+JUMPS = ("none", "cat", "max")
 
 
 class Model(nn.Module):
@@ -32,7 +44,9 @@ class Model(nn.Module):
 
     ``layers`` are any modules with ``forward(block, h) -> z``, or convolutions of PyG.
     Dropout on the layers' inputs is applied by whoever runs the model, so that two passes of one
-    step can share a mask.
+    step can share a mask. ``norm`` and ``jump`` belong to `act`, so that Z is all that a history
+    needs: with ``layer`` the rows of H have mean 0 and variance 1 (weights of a norm would be part
+    of those that read them); ``jump`` says what becomes of columns that layers hand on (`Carry`).
     """
 
     def __init__(
@@ -42,21 +56,19 @@ class Model(nn.Module):
         *,
         activation: str = "elu",
         dropout: float = 0.0,
+        norm: str = "none",
+        jump: str = "none",
     ) -> None:
         super().__init__()
         if not layers:
             raise SgcnError("the model has no graph layers, expected at least one")
-        if activation not in ACTIVATIONS:
-            raise SgcnError(
-                f"activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}"
-                f"{nearest(activation, ACTIVATIONS)}"
-            )
+        self.activation = known_name("activation", activation, ACTIVATIONS)
+        self.norm, self.jump = known_name("norm", norm, NORMS), known_name("jump", jump, JUMPS)
         if not 0.0 <= dropout < 1.0:
             raise SgcnError(f"dropout is {dropout}, expected a number from 0 to below 1")
         self.layers = nn.ModuleList(as_layer(layer) for layer in layers)
         self.bare = head is None  # the last layer gives the logits, and no activation follows it
         self.head = head if head is not None else nn.Identity()
-        self.activation = activation
         self.dropout = dropout
         for name, module in self.named_modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -64,6 +76,17 @@ class Model(nn.Module):
                     f"layer {name} is a batch-norm, whose statistics mean nothing beside histories "
                     "of other batches: use nn.LayerNorm"
                 )
+            own = getattr(module, "p" if isinstance(module, _DropoutNd) else "dropout", 0.0)
+            if module is not self and isinstance(own, float) and own > 0:
+                raise SgcnError(
+                    f"layer {name} drops by itself ({own:g}), so that the passes of a step would "
+                    f"have other masks: leave it out and take Model(..., dropout={own:g})"
+                )
+        if jump != "none" and not (self.layer(-1).carried or self.depth == 1):
+            raise SgcnError(
+                f"jump is {jump!r}, but the last layer hands no rows on: make the model by "
+                "make_model, or its layers by Carry"
+            )
 
     @property
     def depth(self) -> int:
@@ -92,8 +115,18 @@ class Model(nn.Module):
 
     def act(self, z: Tensor, level: int) -> Tensor:
         """H of layer ``level`` (0 is the first) from its Z."""
-        last = self.bare and level == self.depth - 1
-        return z if last else ACTIVATIONS[self.activation](z)
+        last, carried = level == self.depth - 1, self.layer(level).carried
+        if self.bare and last:
+            return z
+        h = ACTIVATIONS[self.activation](z[:, :-carried] if carried else z)
+        if self.norm == "layer":
+            h = nn.functional.layer_norm(h, h.shape[1:])
+        if not carried:
+            return h
+        kept = z[:, -carried:]
+        if self.jump == "max":
+            kept = torch.maximum(h, kept)
+        return kept if last and self.jump == "max" else torch.cat([h, kept], 1)
 
     def forward(self, blocks: Sequence[Operator], x: Input) -> Tensor:
         """Logits of the last block's destinations, without dropout."""
@@ -114,6 +147,9 @@ def make_model(
     layers: int = 2,
     activation: str = "elu",
     dropout: float = 0.0,
+    norm: str = "none",
+    residual: bool = False,
+    jump: str = "none",
     bias: bool = False,
     head: bool = True,
     seed: int = 0,
@@ -122,7 +158,8 @@ def make_model(
     """The paper's model by default: 2 graph layers of width 256 with ELU and a dense head.
 
     Without ``head`` the last graph layer gives the logits, as in the first GCNs; its entry of
-    ``widths`` is then not used. ``layer_options`` are those of the kind of layer.
+    ``widths`` is then not used. ``residual`` adds a node's own row to what each layer makes of it,
+    ``jump`` lets the head read all layers. ``layer_options`` are those of the kind of layer.
     """
     kind: LayerKind = build("layer", LAYERS, layer, layer_options)
     sizes = [widths] * layers if isinstance(widths, int) else list(widths)
@@ -130,26 +167,37 @@ def make_model(
         raise SgcnError(f"widths are {sizes}, expected one whole number >= 1 for each layer")
     if not head:
         sizes[-1] = classes
+        if jump != "none":
+            raise SgcnError(f"jump is {jump!r}, but no head reads the layers: keep it (head=True)")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         stack: list[Layer] = []
-        width = features
+        width, carried = features, 0
         for size in sizes:
-            stack.append(kind.make(width, size, bias=bias))
-            width = stack[-1].width
-        dense = Dense(width, classes) if head else None
+            made = kind.make(width, size, bias=bias)
+            made = Residual(made, width) if residual else made
+            if jump == "max" and carried not in (0, made.width):
+                raise SgcnError(f"widths are {sizes}, expected one width: jump is 'max'")
+            stack.append(Carry(made, width, carried) if carried else made)
+            width = made.width
+            if jump != "none":
+                carried = width + (carried if jump == "cat" else 0)
+        dense = Dense(carried if jump == "cat" else width, classes) if head else None
     if width != classes and not head:
         raise SgcnError(
             f"the last {layer} layer gives {width} numbers for {classes} classes, expected one "
             "each: keep the head (head=True)"
         )
-    return Model(stack, dense, activation=activation, dropout=dropout)
+    return Model(stack, dense, activation=activation, dropout=dropout, norm=norm, jump=jump)
 
 
 __all__ = [
     "ACTIVATIONS",
+    "JUMPS",
     "LAYERS",
+    "NORMS",
     "Attention",
+    "Carry",
     "GraphConv",
     "Isomorphism",
     "Layer",

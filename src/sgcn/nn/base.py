@@ -30,6 +30,8 @@ class Layer(nn.Module, ABC):
     sums_inputs: bool = False
     #: It reads the destinations' own rows of h, so they must be among the sources.
     reads_own: bool = True
+    #: So many of the last columns of z are rows of earlier layers, handed on as they are (`jump`).
+    carried: int = 0
 
     @abstractmethod
     def forward(self, block: Operator, h: Any) -> Tensor: ...

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sgcn.compute.buffers import product
-from sgcn.compute.inputs import Input, LazyRows
+from sgcn.compute.inputs import Input, LazyRows, as_tensor
 from sgcn.compute.operators import Operator
 from sgcn.nn.base import Layer
 from sgcn.options import Options, integer, option
@@ -43,6 +43,11 @@ def _times(h: Input, weight: Tensor) -> Tensor:
     return h @ weight if isinstance(h, LazyRows) else product(h, weight)
 
 
+def _matrix(d_in: int, d_out: int) -> nn.Parameter:
+    bound = math.sqrt(6.0 / (d_in + d_out))
+    return nn.Parameter(torch.empty(d_in, d_out).uniform_(-bound, bound))
+
+
 class Dense(nn.Linear):
     """nn.Linear whose results go to memory that is used again."""
 
@@ -68,10 +73,8 @@ class GraphConv(Layer):
         self.aggregation = aggregation
         self.reads_own = aggregation == "concat"
         self.width = d_out * (2 if aggregation == "concat" else 1)
-        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        self.weight = _matrix(d_in, d_out)
         self.bias = nn.Parameter(torch.zeros(self.width)) if bias else None
-        bound = math.sqrt(6.0 / (d_in + d_out))
-        nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, block: Operator, h: Input) -> Tensor:
         if self.aggregation == "concat":
@@ -152,19 +155,37 @@ class Isomorphism(Layer):
         return z
 
 
-class Residual(Layer):
-    """z = h_dst + conv(layer-norm(h)): the step of a deep GCN. A change of width is projected."""
+# -- around a layer of any kind -------------------------------------------------------------------
 
-    def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
+
+class Residual(Layer):
+    """z = inner(block, h) + h_dst, or + h_dst S where the widths differ."""
+
+    def __init__(self, inner: Layer, d_in: int) -> None:
         super().__init__()
-        self.width = d_out
-        self.norm = nn.LayerNorm(d_in)
-        self.conv = GraphConv(d_in, d_out, bias=bias)
-        self.skip = nn.Identity() if d_in == d_out else nn.Linear(d_in, d_out, bias=False)
+        self.inner, self.width = inner, inner.width
+        self.lazy_rows, self.sums_inputs = inner.lazy_rows, inner.sums_inputs
+        self.skip = None if d_in == self.width else _matrix(d_in, self.width)
+        self.linear = inner.linear and self.skip is not None  # else z of zero weights is h_dst
+
+    def forward(self, block: Operator, h: Input) -> Tensor:
+        own = block.own(h)
+        z: Tensor = self.inner(block, h)
+        return z + (as_tensor(own) if self.skip is None else _times(own, self.skip))
+
+
+class Carry(Layer):
+    """z = [inner(block, the first ``reads`` columns of h), the last ``carried`` of h_dst]."""
+
+    def __init__(self, inner: Layer, reads: int, carried: int) -> None:
+        super().__init__()
+        self.inner, self.reads, self.carried = inner, reads, carried
+        self.width = inner.width + carried
 
     def forward(self, block: Operator, h: Tensor) -> Tensor:
-        z: Tensor = self.skip(block.own(h)) + self.conv(block, self.norm(h))
-        return z
+        kept = block.own(h[:, -self.carried :])
+        assert isinstance(kept, Tensor)
+        return torch.cat([self.inner(block, h[:, : self.reads]), kept], 1)
 
 
 # -- kinds: what a configuration can name, with its options --------------------------------------
@@ -216,17 +237,9 @@ class IsomorphismKind(LayerKind):
     layer = Isomorphism
 
 
-@dataclass(frozen=True)
-class ResidualKind(LayerKind):
-    """The step of a deep GCN."""
-
-    layer = Residual
-
-
 LAYERS: dict[str, type[LayerKind]] = {
     "mean": Mean,
     "concat": Concat,
     "attention": AttentionKind,
     "gin": IsomorphismKind,
-    "residual": ResidualKind,
 }

@@ -6,10 +6,11 @@ import os
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from sgcn.compute.buffers import product, rows_of, rows_product
+from sgcn.compute.buffers import dropped, product, rows_of, rows_product
 
 
 class DenseRows:
@@ -34,6 +35,9 @@ class DenseRows:
         if ids is None:
             ids = torch.arange(len(self.table), dtype=torch.int32)
         return rows_product(self.table, ids, weight)
+
+    def dropped(self, ids: Tensor, stream: np.uint64, share: float) -> DenseRows:
+        return DenseRows(dropped(self.read(ids), stream, share))
 
 
 class MappedRows(DenseRows):

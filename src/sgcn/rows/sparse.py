@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from sgcn.compute.buffers import applied, empty
 from sgcn.kernels import spmm as kernels
+from sgcn.kernels.dropout import drop_entries
 
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
@@ -34,6 +35,10 @@ class SparseRows:
         if ids is None:
             ids = torch.arange(self.shape[0], dtype=torch.int32)
         return applied(_SparseTimes, weight, ids, self)
+
+    def dropped(self, ids: Tensor, stream: np.uint64, share: float) -> SparseRows:
+        csr = drop_entries(*self.csr, ids.numpy(), stream, share)
+        return SparseRows(csr, (len(ids), self.shape[1]))
 
 
 class _SparseTimes(torch.autograd.Function):

@@ -15,24 +15,20 @@ from safetensors.numpy import load_file as load_array
 from safetensors.numpy import save as save_array
 from safetensors.torch import load_file
 
-from sgcn.compute.inputs import LazyRows
-from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.data.scaling import Scaling
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
-from sgcn.estimators.engine import can_preaggregate
+from sgcn.estimators.engine import worth_preaggregating
 from sgcn.files import can_be_made, nearest_folder, write_bytes, write_text
 from sgcn.graph import Graph
 from sgcn.machine import peak_memory
 from sgcn.nn import Model, make_model
-from sgcn.rng import Key
-from sgcn.rows import store_of
 from sgcn.runs import curves
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, SCALING, STATE, SUMMARY, is_run
-from sgcn.samplers import make_sampler
-from sgcn.task import Task, train_nodes
+from sgcn.task import Task
 from sgcn.training.checkpoints import write_tensors
+from sgcn.training.checks import check_features, rehearse
 from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
 from sgcn.training.options import Auto, LoopOptions
@@ -55,11 +51,7 @@ def _prepare(config: Config, run: Path | None = None) -> tuple[Config, Graph, Mo
     graph = open_data(config.data, **training.graph.values() | {"features": "raw"})
     if is_file(config.data):  # a run may be resumed from another folder
         config = replace(config, data=str(Path(config.data).resolve()))
-    if graph.x is None:
-        raise SgcnError(f"{config.data} has no features, expected x with one row for each node")
-    values = graph.x.data if hasattr(graph.x, "indptr") else graph.x
-    if not np.isfinite(values).all():
-        raise SgcnError(f"{config.data} has features that are NaN or infinite, expected numbers")
+    check_features(graph, config.data)
     scaling = _scaling(graph, training.graph.features, run)
     graph = scaling.apply(graph)
     training = replace(training, graph=replace(training.graph, features=scaling.kind))
@@ -83,21 +75,6 @@ def _scaling(graph: Graph, kind: str, run: Path | None) -> Scaling:
         raise SgcnError(
             f"{run / SCALING} cannot be read, expected the scales of the run's features ({error})"
         ) from None
-
-
-def rehearse(config: Config, graph: Graph, model: Model) -> None:
-    """Run ``model`` on the sample of one node: what does not fit shows before any work is done."""
-    training = config.training
-    early = bool(training.loop.preaggregate)
-    if model.depth - early < 1:
-        raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
-    # Subgraphs fit any depth and hold their own rows; a small sample stands in for a big one.
-    small = training.sampler.draws_nodes
-    sampler = make_sampler("neighbor", sizes=1) if small else training.sampler
-    batch = sampler.sample(graph, train_nodes(graph)[:1], Key(0), model.depth - early)
-    x = LazyRows(store_of(graph.x), torch.from_numpy(batch.inputs))
-    operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
-    model(([Preaggregated(x)] if early else []) + operators, x)
 
 
 def check_output(out: Path, *, force: bool = False) -> None:
@@ -128,9 +105,10 @@ def train(
     config, graph, model, scaling = _prepare(config, out if resume else None)
     training = config.training
     if training.loop.preaggregate is None:
-        training = training.changed(preaggregate=can_preaggregate(model, graph, training.sampler))
+        pays = worth_preaggregating(model, graph, training.sampler)
+        training = training.changed(preaggregate=pays)
     config = replace(config, training=training)
-    rehearse(config, graph, model)
+    rehearse(training, graph, model)
     loop = training.loop
     callbacks = []
     if loop.probe_every is not None:

@@ -25,7 +25,7 @@ from sgcn.compute.exact import predict
 from sgcn.compute.gradients import Gradient
 from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.estimators import state as engine_state
-from sgcn.estimators.engine import Engine, Outcome, can_preaggregate
+from sgcn.estimators.engine import Engine, Outcome, worth_preaggregating
 from sgcn.estimators.gradient.base import square
 from sgcn.graph import Graph
 from sgcn.kernels.threads import set_kernel_threads
@@ -38,6 +38,7 @@ from sgcn.sources import Loader, PoolSource, Source
 from sgcn.task import Task, split_nodes, train_nodes
 from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
+from sgcn.training.checks import check_features, check_model, rehearse
 from sgcn.training.events import EpochEvent, Event, ScoreEvent, StepEvent
 from sgcn.training.options import OptimizerOptions, Training, keywords_of_fit
 from sgcn.training.prefetch import Prefetcher
@@ -111,6 +112,9 @@ def fit(
         )
     training = (training or Training()).changed(**options)
     loop = training.loop
+    check_model(model)
+    check_features(graph)
+    rehearse(training, graph, model)
     if loop.probe_every is not None and not callbacks:
         raise SgcnError(
             f"probe_every is {loop.probe_every}, expected a probe for it: "
@@ -238,7 +242,7 @@ class _Run:
         train, scored = train_nodes(graph), None if self.average else split_nodes(graph, 1)
         early = options.preaggregate
         if early is None:
-            early = can_preaggregate(self.model, graph, training.sampler)
+            early = worth_preaggregating(self.model, graph, training.sampler)
         if options.inductive:
             seen = np.asarray(graph.split) == 0
             graph = graph.subgraph(seen)

@@ -18,6 +18,7 @@ from sgcn.options import (
     choice,
     flag,
     integer,
+    known_name,
     name_in,
     nearest,
     one_of,
@@ -91,14 +92,19 @@ class ModelOptions(Options):
     layer: Options = choice(
         _Layers(), "auto", "kind of layer; auto: mean, or concat for multi-label"
     )
-    layers: int = option(2, integer(), "graph layers L")
+    layers: int = option(2, integer(), "graph layers L", flag="--layers")
     widths: int | tuple[int, ...] = option(
-        128, per_layer(), "width of the layers; concat layers are twice as wide"
+        128, per_layer(), "width of the layers; concat layers are twice as wide", flag="--widths"
     )
     activation: str = option("elu", name_in(_activations), "after every layer")
     bias: bool = option(False, flag(), "layers have a bias, which lags in history tables")
     head: bool = option(True, flag(), "a dense layer after the graph layers gives the logits")
-    dropout: float = option(0.0, share(), "share of inputs dropped, the same in both passes")
+    dropout: float = option(
+        0.0, share(), "share of inputs dropped, the same in both passes", flag="--dropout"
+    )
+    norm: str = option("none", one_of("none", "layer"), "of what layers 2.. and the head read")
+    residual: bool = option(False, flag(), "layers add the node's own row to what they give")
+    jump: str = option("none", one_of("none", "cat", "max"), "the head reads all layers, joined so")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -160,7 +166,7 @@ class LoopOptions(Options):
     threads: int = option(1, integer(0), "threads that sample ahead; 0: none")
     inductive: bool = option(False, flag(), "train on the graph of the training nodes alone")
     preaggregate: bool | None = option(
-        None, optional(flag()), "compute P X once: layer 1 needs no sampling; none: if it can be"
+        None, optional(flag()), "compute P X once: layer 1 needs no sampling; none: if it pays"
     )
     average: float = option(
         0.98, share(), "decay of the moving average of weights that is scored and kept; 0: none"
@@ -211,6 +217,19 @@ SECTIONS: dict[str, type[Options] | Named] = {
     "training": LoopOptions,
 }
 
+#: Known recipes: values that stand in for the defaults of options.
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "gcn": {
+        "model": {"layer": "mean", "activation": "relu", "dropout": 0.5},
+        "optimizer": {"weight_decay": 5e-4},
+    },
+    "sage": {"model": {"layer": "concat", "activation": "relu", "dropout": 0.5}},
+    "deep": {
+        "model": {"layers": 4, "dropout": 0.2, "norm": "layer", "residual": True},
+        "optimizer": {"lr": 0.003},
+    },
+}
+
 
 def _sampler(name: str = _SAMPLER.default, **options: Any) -> Sampler:
     from sgcn.samplers import make_sampler
@@ -259,14 +278,21 @@ class Training:
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Self:
-        """From tables of flat options, one for each section; what is missing has its default."""
+        """From tables of flat options, one for each section; what is missing has its default.
+
+        ``preset`` names a recipe of `PRESETS`, whose values stand in for defaults.
+        """
+        tables = dict(tables)
+        preset = tables.pop("preset", None)
+        recipe = {} if preset is None else PRESETS[known_name("preset", preset, PRESETS)]
         for section, table in tables.items():
             if section not in SECTIONS:
                 raise SgcnError(
-                    f"the configuration has a key {section!r}, expected one of data, "
+                    f"the configuration has a key {section!r}, expected one of data, preset, "
                     f"{', '.join(SECTIONS)}{nearest(section, SECTIONS)}"
                 )
             check_table(section, table)
+        tables |= {section: values | tables.get(section, {}) for section, values in recipe.items()}
         estimator = {"name": _ESTIMATOR.default, **tables.get("estimator", {})}
         return cls(
             graph=GraphOptions.of(tables.get("graph", {})),
