@@ -18,11 +18,12 @@ from sgcn.graph import Graph
 from sgcn.nn import Model
 from sgcn.options import check, integer
 from sgcn.runs.config import Config
-from sgcn.runs.directory import prepare, rehearse
+from sgcn.runs.directory import prepare
 from sgcn.runs.drawing import save, sheet, styled
 from sgcn.samplers import NodeSet
 from sgcn.task import train_nodes
 from sgcn.training.loop import fit
+from sgcn.training.rehearsal import rehearse
 from sgcn.training.sinks import Progress, Sink
 
 #: Steps that a run must have so that one of them is measured.
@@ -48,7 +49,7 @@ def measure(
         replace(config, training=replace(config.training, model=chosen)) for config in configs
     ]
     for config in configs:
-        rehearse(config, graph, model)
+        rehearse(config.training, graph, model)
     probe.check_room(model, "take fewer probes")
     return (
         _result(config, graph, model, replace(probe, steps=[]), steps, quiet) for config in configs

@@ -26,6 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from sgcn.metrics import key_of, label, shown
     from sgcn.runs import directory as runs
     from sgcn.runs.config import make_config
     from sgcn.runs.curves import draw
@@ -45,11 +46,13 @@ def run(args: argparse.Namespace) -> None:
             make_probe=train.make_probe,
         )  # fmt: skip
         rows.append((name, summary))
-    print(f"\n{'estimator':<12}{'test F1':>9}{'best val. F1':>14}{'seconds':>9}{'snapshots':>11}")
+    key = key_of(rows[0][1]["test"])
+    test, best = f"  test {label(key)}", f"  best val. {label(key)}"
+    print(f"\n{'estimator':<12}{test}{best}{'seconds':>9}{'snapshots':>11}")
     for name, summary in rows:
         print(
-            f"{name:<12}{summary['test']['f1_micro']:>9.4f}"
-            f"{summary['validation']['f1_micro']:>14.4f}{summary['seconds']['total']:>9.1f}"
+            f"{name:<12}{shown(summary['test'][key]):>{len(test)}}"
+            f"{shown(summary['validation'][key]):>{len(best)}}{summary['seconds']['total']:>9.1f}"
             f"{summary['snapshots']:>11}"
         )
     curves = draw([args.out / name for name, _ in rows], args.out / CURVES)

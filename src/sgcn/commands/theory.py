@@ -59,8 +59,12 @@ def run(args: argparse.Namespace) -> None:
     results: list[dict[str, Any]] = []
     for config in configs:
         found = theory.propagation_error(
-            graph, config.training.sampler, rows,
-            draws=args.draws, seed=seed, depth=config.training.model.layers,
+            graph,
+            config.training.sampler,
+            rows,
+            draws=args.draws,
+            seed=seed,
+            depth=config.training.model.layers,
         )
         if not results:
             print(f"{'sampler':<10}{'E|M - Pbar|^2':>22}{'formula':>10}{'|Pbar - P|^2':>24}"
@@ -115,7 +119,7 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
                 f"the weights of {trained} do not fit the model, expected its own: leave out --set "
                 "for model and data"
             ) from None
-    why = refusal(model)
+    why = refusal(model, config.training.task.on(graph))
     return config, graph, model if why is None else None, why
 
 
@@ -130,6 +134,7 @@ def _options(args: argparse.Namespace, config: Config) -> BoundOptions:
         batch_size=options.batch_size, draws=args.draws, seed=options.seed,
         gap=schedule.gap or 10, alpha=norm.alpha, beta=norm.beta,
         rate=config.training.optimizer.lr, steps=args.steps, error=args.error,
+        task=config.training.task,
     )  # fmt: skip
 
 

@@ -130,10 +130,10 @@ def _optimizers(plan: Plan, data: Dataset) -> list[Case]:
     """SGD needs a hundred times the steps: both stop by patience, not by a number of epochs."""
     longer = 100 if plan.epochs >= 200 else 1
     rates = {"Adam 0.01": ("adam", 0.01, 1), "SGD 0.1": ("sgd", 0.1, longer)}
-    patience = {"patience": _PATIENCE // BATCHES, "best_by": "loss"}
+    patience = {"patience": _PATIENCE // BATCHES}
     return [
         case(plan, data, "ladies", kind, words, optimizer={"name": name, "lr": lr},
-             training=patience | {"epochs": more * plan.epochs})
+             task={"best_by": "loss"}, training=patience | {"epochs": more * plan.epochs})
         for words, (name, lr, more) in rates.items()
         for kind in _BOTH
     ]  # fmt: skip

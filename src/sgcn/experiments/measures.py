@@ -47,8 +47,8 @@ def _time(name: str, run: Run) -> float:
 
 #: A number for each run.
 NUMBERS: dict[str, Callable[[Run], float]] = {
-    "test_f1": lambda run: 100.0 * run.summary["test"]["f1_micro"],
-    "best_validation_f1": lambda run: 100.0 * run.summary["validation"]["f1_micro"],
+    "test_f1": lambda run: 100.0 * _value(run.summary["test"].get("f1_micro")),
+    "best_validation_f1": lambda run: 100.0 * _value(run.summary["validation"].get("f1_micro")),
     "lowest_validation_loss": lambda run: float(np.nanmin(curve(run, "validation_loss").value)),
     "final_training_loss": lambda run: float(curve(run, "training_loss").value[-1]),
     # Of training alone: looks at the validation nodes in between are left out.
@@ -103,7 +103,7 @@ def curve(run: Run, name: str) -> Curve:
     else:
         key, scale = {"validation_loss": ("loss", 1.0), "validation_f1": ("f1_micro", 100.0)}[name]
         found = run.events("score")
-        values = [_value(e["validation"][key]) * scale for e in found]
+        values = [_value(e["validation"].get(key)) * scale for e in found]
     at = np.array([e["step"] for e in found], float)
     clock = _clock(run)
     seconds = clock[np.minimum(at.astype(int), len(clock) - 1)]

@@ -77,4 +77,7 @@ def toml_value(value: Any) -> str:
         return str(int(value))
     if isinstance(value, Real):
         return repr(float(value))
-    raise TypeError(f"{value!r} is no value of an option")
+    raise SgcnError(
+        f"{value!r} is a {type(value).__name__}, which no file can hold, expected its name: "
+        "functions are for fit"
+    )

@@ -13,8 +13,6 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from sgcn.compute.inputs import LazyRows
-from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
 from sgcn.data.source import is_file, open_data
 from sgcn.errors import SgcnError
 from sgcn.estimators.engine import can_preaggregate
@@ -22,17 +20,14 @@ from sgcn.files import can_be_made, nearest_folder, write_text
 from sgcn.graph import Graph
 from sgcn.machine import peak_memory
 from sgcn.nn import Model, make_model
-from sgcn.rng import Key
-from sgcn.rows import store_of
 from sgcn.runs import curves
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, STATE, SUMMARY, is_run
-from sgcn.samplers import make_sampler
-from sgcn.task import Task, train_nodes
 from sgcn.training.checkpoints import write_tensors
 from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
 from sgcn.training.options import Auto, LoopOptions
+from sgcn.training.rehearsal import rehearse
 from sgcn.training.sinks import JsonLines, Progress, Sink
 from sgcn.version import __version__
 
@@ -51,29 +46,15 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
     values = graph.x.data if hasattr(graph.x, "indptr") else graph.x
     if not np.isfinite(values).all():
         raise SgcnError(f"{config.data} has features that are NaN or infinite, expected numbers")
-    task = Task.of(graph)
+    task = training.task.on(graph)
     if isinstance(training.model.layer, Auto):
         layer = "concat" if task.multi_label else "mean"
         training = replace(training, model=training.model.with_options(layer=layer))
     model = make_model(
-        graph.x.shape[1], task.classes, **training.model.values(), seed=training.loop.seed
+        graph.x.shape[1], task.outputs, **training.model.values(), seed=training.loop.seed
     )
+    model.scale_outputs(task.scale)
     return replace(config, training=training), graph, model
-
-
-def rehearse(config: Config, graph: Graph, model: Model) -> None:
-    """Run ``model`` on the sample of one node: what does not fit shows before any work is done."""
-    training = config.training
-    early = bool(training.loop.preaggregate)
-    if model.depth - early < 1:
-        raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
-    # Subgraphs fit any depth and hold their own rows; a small sample stands in for a big one.
-    small = training.sampler.draws_nodes
-    sampler = make_sampler("neighbor", sizes=1) if small else training.sampler
-    batch = sampler.sample(graph, train_nodes(graph)[:1], Key(0), model.depth - early)
-    x = LazyRows(store_of(graph.x), torch.from_numpy(batch.inputs))
-    operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
-    model(([Preaggregated(x)] if early else []) + operators, x)
 
 
 def check_output(out: Path, *, force: bool = False) -> None:
@@ -106,7 +87,8 @@ def train(
     if training.loop.preaggregate is None:
         training = training.changed(preaggregate=can_preaggregate(model, graph, training.sampler))
     config = replace(config, training=training)
-    rehearse(config, graph, model)
+    rehearse(training, graph, model)
+    text = config.to_toml()
     loop = training.loop
     callbacks = []
     if loop.probe_every is not None:
@@ -120,7 +102,7 @@ def train(
         if not resume:
             shutil.rmtree(out, ignore_errors=True)
             out.mkdir(parents=True)
-            write_text(out / CONFIG, config.to_toml())
+            write_text(out / CONFIG, text)
         sinks: list[Sink] = [JsonLines(out / METRICS)]
         if not quiet:
             sinks.append(Progress())

@@ -31,13 +31,14 @@ from sgcn.rng import Key, check_seed
 from sgcn.rows import store_of
 from sgcn.samplers import NodeSet
 from sgcn.sources import Loader, PoolSource, Source
-from sgcn.task import Task, split_nodes, train_nodes
+from sgcn.task import split_nodes, train_nodes
 from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
 from sgcn.training.events import EpochEvent, Event, ScoreEvent, StepEvent
 from sgcn.training.optimizers import make_optimizer
 from sgcn.training.options import OptimizerOptions, Training, keywords_of_fit
 from sgcn.training.prefetch import Prefetcher
+from sgcn.training.rehearsal import rehearse
 from sgcn.training.sinks import Sink, load_states, states
 
 #: Called before every step with the engine, the loader and the number of the step; may only look.
@@ -90,8 +91,9 @@ def fit(
     """Train ``model`` on ``graph``, keep the weights that validate best, and score them.
 
     ``options`` are ``sampler``, ``estimator`` and ``optimizer``, by name or as objects (an
-    optimiser also as a function of the parameters), and the keys of [optimizer] and [training],
-    which docs/training.md lists; they change what ``training`` says. With ``state`` a folder,
+    optimiser also as a function of the parameters), and the keys of [task], [optimizer] and
+    [training], which docs/training.md lists; they change what ``training`` says. ``loss`` and
+    ``metrics`` may be functions. With ``state`` a folder,
     training can be killed at any moment: the same call goes on bit by bit.
     """
     factory = options.pop("optimizer") if callable(options.get("optimizer")) else None
@@ -108,6 +110,9 @@ def fit(
             f"probe_every is {loop.probe_every}, expected a probe for it: "
             f"callbacks=[GradientProbe(every={loop.probe_every})]"
         )
+    if loop.preaggregate is None:
+        early = can_preaggregate(model, graph, training.sampler)
+        training = training.changed(preaggregate=early)
     parameters = model.parameters()
     optimizer = factory(parameters) if factory else make_optimizer(training.optimizer, parameters)
     with ExitStack() as stack:
@@ -147,7 +152,14 @@ class _Run:
         self.model, self.graph, self.optimizer = model, graph, optimizer
         self.options, self.sinks, self.state = training.loop, sinks, state
         self.seed, self.batch_size = check_seed(self.options.seed), self.options.batch_size
-        self.task = Task.of(graph)
+        self.task = training.task.on(graph)
+        model.scale_outputs(self.task.scale)
+        outputs, wanted = rehearse(training, graph, model), self.task.outputs
+        if outputs != wanted:
+            raise SgcnError(
+                f"the model gives {outputs} outputs a node and y holds {wanted} {self.task.kind}, "
+                f"expected one output for each: make_model(features, {wanted})"
+            )
         self.validation = torch.from_numpy(split_nodes(graph, 1))
         self.test = torch.from_numpy(split_nodes(graph, 2))
         set_kernel_threads(torch.get_num_threads())
@@ -174,9 +186,6 @@ class _Run:
         """What computes the steps and what names their seeds, on the graph that is trained on."""
         options, graph, task = self.options, self.graph, self.task
         train, scored = train_nodes(graph), None if self.average else split_nodes(graph, 1)
-        early = options.preaggregate
-        if early is None:
-            early = can_preaggregate(self.model, graph, training.sampler)
         if options.inductive:
             seen = np.asarray(graph.split) == 0
             graph = graph.subgraph(seen)
@@ -184,7 +193,8 @@ class _Run:
             train, scored = split_nodes(graph, 0), None
         engine = Engine(
             training.estimator, self.model, graph, task, train, training.sampler,
-            seed=self.seed, preaggregate=early, scratch=self.state, scored=scored,
+            seed=self.seed, preaggregate=bool(options.preaggregate), scratch=self.state,
+            scored=scored,
         )  # fmt: skip
         loader = Loader(
             graph, train, training.sampler,
@@ -313,10 +323,8 @@ class _Run:
 
     def _score(self, logits: Tensor, evaluation: float = 0.0) -> None:
         score = self.task.score(logits, self.validation)
-        by, known = self.options.best_by, self.result.validation
-        sign = 1.0 if by == "f1_micro" else -1.0
         # Without validation nodes scores are NaN and the last weights are as good as any.
-        better = not known or not sign * score[by] <= sign * known[by]
+        better = not self.result.validation or self.task.improves(score, self.result.validation)
         if better:
             self.result.validation, self.result.best_epoch = score, self.epoch
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}

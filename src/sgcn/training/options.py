@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sgcn.errors import SgcnError
 from sgcn.options import (
     Options,
+    Rule,
     choice,
     flag,
     integer,
@@ -31,7 +32,9 @@ from sgcn.training.optimizers import OPTIMIZERS, missing_options
 
 if TYPE_CHECKING:
     from sgcn.estimators import Estimator
+    from sgcn.graph import Graph
     from sgcn.samplers import Sampler
+    from sgcn.task import Task
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,84 @@ class GraphOptions(Options):
     unit_rows: bool | None = option(
         None, optional(flag()), "scale feature rows to length 1; none: if they are sparse"
     )
+
+
+def _losses() -> tuple[str, ...]:
+    from sgcn.task import LOSSES
+
+    return ("auto", *LOSSES)
+
+
+def _metrics() -> tuple[str, ...]:
+    from sgcn.metrics import METRICS
+
+    return tuple(METRICS)
+
+
+def _named_or_function(rule: Rule) -> Rule:
+    """A name, or in `fit` a function."""
+    return Rule(
+        lambda: f"{rule.words}, or in fit a function",
+        lambda v: callable(v) or rule.test(v),
+        rule.names,
+    )
+
+
+def _class_weights(value: Any) -> bool:
+    numbers = isinstance(value, tuple) and len(value) > 0 and all(map(real(0.0).test, value))
+    return value == "balanced" or (numbers and max(value) < float("inf"))
+
+
+@dataclass(frozen=True)
+class TaskOptions(Options):
+    """[task]"""
+
+    loss: Any = option(
+        "auto",
+        _named_or_function(name_in(_losses)),
+        "of a node; auto: cross_entropy for classes, bce for sets of labels, mse for numbers",
+    )
+    class_weight: str | tuple[float, ...] | None = option(
+        None,
+        optional(Rule("balanced, or a number >= 0 a class", _class_weights)),
+        "what a node counts, by its class; balanced: every class the same in all",
+    )
+    label_smoothing: float = option(
+        0.0, share(), "share of the target spread over all classes (cross_entropy and bce)"
+    )
+    metrics: Any = option(
+        "auto",
+        Rule(
+            lambda: f"auto, or some of {', '.join(_metrics())}, or in fit functions",
+            lambda v: (
+                v == "auto"
+                or (isinstance(v, tuple) and all(isinstance(m, str) or callable(m) for m in v))
+            ),
+        ),
+        "what is scored beside the loss; auto: f1_micro, or mae and r2 for numbers",
+    )
+    best_by: str = option(
+        "auto",
+        Rule("auto, loss or the name of a metric", lambda v: isinstance(v, str)),
+        "what the best weights are best in; auto: the first of metrics, or the loss for numbers",
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.metrics, str) and self.metrics != "auto":
+            names = tuple(name.strip() for name in self.metrics.split(","))
+            object.__setattr__(self, "metrics", names)
+        elif callable(self.metrics):
+            object.__setattr__(self, "metrics", (self.metrics,))
+        weights: Any = self.class_weight
+        if hasattr(weights, "tolist"):  # an array or a tensor
+            object.__setattr__(self, "class_weight", weights.tolist())
+        super().__post_init__()
+
+    def on(self, graph: Graph) -> Task:
+        """The task that this makes of the labels of ``graph``."""
+        from sgcn.task import Task
+
+        return Task.of(graph, **self.values())
 
 
 @dataclass(frozen=True)
@@ -142,7 +223,6 @@ class LoopOptions(Options):
         0.98, share(), "decay of the moving average of weights that is scored and kept; 0: none"
     )
     evaluate_every: int = option(1, integer(), "epochs between scores, where no snapshot gives one")
-    best_by: str = option("f1_micro", one_of("f1_micro", "loss"), "what the best model is best in")
     patience: int | None = option(
         None, optional(integer()), "stop after so many epochs without a better score"
     )
@@ -170,6 +250,7 @@ _ESTIMATOR = Named("anchored++", "how embeddings and gradients are corrected", "
 #: The sections by their name in files, and what holds them: options, or a name with options.
 SECTIONS: dict[str, type[Options] | Named] = {
     "graph": GraphOptions,
+    "task": TaskOptions,
     "model": ModelOptions,
     "sampler": _SAMPLER,
     "estimator": _ESTIMATOR,
@@ -192,13 +273,14 @@ def _estimator(name: str = _ESTIMATOR.default, **options: Any) -> Estimator:
 
 @dataclass(frozen=True)
 class Training:
-    """What decides a run, besides its data: six sections, checked when they are made.
+    """What decides a run, besides its data: seven sections, checked when they are made.
 
     ``graph`` and ``model`` say how the graph is opened and the model made; `fit`, which is given
     both, reads the others. An estimator without a name gets that of the closest one.
     """
 
     graph: GraphOptions = field(default_factory=GraphOptions)
+    task: TaskOptions = field(default_factory=TaskOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
     sampler: Sampler = field(default_factory=_sampler)
     estimator: Estimator = field(default_factory=_estimator)
@@ -212,6 +294,7 @@ class Training:
 
         for name, kind, words in (
             ("graph", GraphOptions, "GraphOptions"),
+            ("task", TaskOptions, "TaskOptions"),
             ("model", ModelOptions, "ModelOptions"),
             ("sampler", Sampler, "what make_sampler returns"),
             ("estimator", Estimator, "what make_estimator returns"),
@@ -236,6 +319,7 @@ class Training:
         estimator = {"name": _ESTIMATOR.default, **tables.get("estimator", {})}
         return cls(
             graph=GraphOptions.of(tables.get("graph", {})),
+            task=TaskOptions.of(tables.get("task", {})),
             model=ModelOptions.of(tables.get("model", {})),
             sampler=_sampler(**tables.get("sampler", {})),
             estimator=_estimator(**estimator),
@@ -248,6 +332,7 @@ class Training:
         """The tables that `of` makes this of, defaults included."""
         return {
             "graph": self.graph.values(),
+            "task": self.task.values(),
             "model": self.model.values(),
             "sampler": {"name": self.sampler.name, **self.sampler.values()},
             "estimator": {"name": self.estimator_name, **self.estimator.values()},
@@ -282,6 +367,8 @@ class Training:
             optimizer = self.optimizer.values() | {"name": chosen}
         optimizer |= {key: keywords.pop(key) for key in optimizer if key in keywords}
         made["optimizer"] = OptimizerOptions.of(optimizer)
+        task = {key: keywords.pop(key) for key in self.task.values() if key in keywords}
+        made["task"] = replace(self.task, **task)
         return replace(self, **made, loop=replace(self.loop, **keywords))
 
 
@@ -294,7 +381,9 @@ def check_table(section: str, table: Any) -> None:
 def keywords_of_fit() -> dict[str, Any]:
     """The keywords of `fit` that decide a run, with their defaults."""
     names = {"sampler": _SAMPLER.default, "estimator": _ESTIMATOR.default}
-    optimizer, *others = (*fields(OptimizerOptions), *fields(LoopOptions))
+    optimizer, *others = (
+        *fields(OptimizerOptions), *fields(TaskOptions), *fields(LoopOptions),
+    )  # fmt: skip
     return names | {"optimizer": optimizer.default} | {part.name: part.default for part in others}
 
 

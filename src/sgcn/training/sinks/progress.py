@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import IO, Any
 
+from sgcn.metrics import key_of, label, shown
 from sgcn.training.events import EpochEvent, Event, ScoreEvent, StepEvent
 from sgcn.training.sinks.base import Sink
 
@@ -26,7 +27,8 @@ class Progress(Sink):
 
     def emit(self, event: Event) -> None:
         if isinstance(event, ScoreEvent):
-            self._score = f", validation F1 {event.validation['f1_micro']:.4f}"
+            key = key_of(event.validation)
+            self._score = f", validation {label(key)} {shown(event.validation[key])}"
         elif isinstance(event, StepEvent) and self._bar is not None:
             self._bar.update(event.step + 1 - self._bar.n)
             self._bar.set_postfix_str(f"loss {event.loss:.4f}{self._score}", refresh=False)

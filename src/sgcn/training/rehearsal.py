@@ -1,0 +1,32 @@
+"""What does not fit together shows before any work is done."""
+
+from __future__ import annotations
+
+import torch
+
+from sgcn.compute.inputs import LazyRows
+from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
+from sgcn.errors import SgcnError
+from sgcn.graph import Graph
+from sgcn.nn import Model
+from sgcn.rng import Key
+from sgcn.rows import store_of
+from sgcn.samplers import make_sampler
+from sgcn.task import train_nodes
+from sgcn.training.options import Training
+
+
+@torch.no_grad()
+def rehearse(training: Training, graph: Graph, model: Model) -> int:
+    """Run ``model`` on the sample of one node; how many outputs it has."""
+    early = bool(training.loop.preaggregate)
+    if model.depth - early < 1:
+        raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
+    # Subgraphs fit any depth and hold their own rows; a small sample stands in for a big one.
+    small = training.sampler.draws_nodes
+    sampler = make_sampler("neighbor", sizes=1) if small else training.sampler
+    batch = sampler.sample(graph, train_nodes(graph)[:1], Key(0), model.depth - early)
+    x = LazyRows(store_of(graph.x), torch.from_numpy(batch.inputs))
+    operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
+    outputs: int = model(([Preaggregated(x)] if early else []) + operators, x).shape[-1]
+    return outputs
