@@ -1,6 +1,6 @@
 """Scores by name, plainly defined: of the outputs for some nodes, and their targets.
 
-Targets are classes (n,), sets of labels (n, C) or numbers (n, T). NaN is a score that does not exist.
+Targets are classes (n,), sets of labels (n, C) or numbers (n, T). What does not exist is NaN.
 """
 
 from __future__ import annotations

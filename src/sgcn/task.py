@@ -164,9 +164,7 @@ def _kind(y: npt.NDArray[Any], loss: str | RowLoss) -> str:
     if kind == NUMBERS and np.isinf(y).any():
         raise SgcnError("y holds infinite numbers, expected finite ones, or NaN for none")
     wanted = LOSSES[loss] if isinstance(loss, str) and loss != "auto" else kind
-    if wanted == NUMBERS and y.dtype.kind == "f":  # rows of 0 and 1 too
-        return wanted
-    if wanted != kind:
+    if wanted != kind and not (wanted == NUMBERS and y.dtype.kind == "f"):
         raise SgcnError(
             f"loss is {loss!r} and y holds {kind} ({y.dtype}), expected {wanted}: {_FORMS[wanted]}"
         )
@@ -177,7 +175,7 @@ def _kind(y: npt.NDArray[Any], loss: str | RowLoss) -> str:
                 f"y holds whole numbers as {y.dtype}, expected integers for classes (-1 for none), "
                 "or task.loss = mse or mae to predict them as numbers"
             )
-    return kind
+    return wanted
 
 
 def _scores(

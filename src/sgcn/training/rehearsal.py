@@ -16,7 +16,6 @@ from sgcn.task import train_nodes
 from sgcn.training.options import Training
 
 
-@torch.no_grad()
 def rehearse(training: Training, graph: Graph, model: Model) -> int:
     """Run ``model`` on the sample of one node; how many outputs it has."""
     early = bool(training.loop.preaggregate)
