@@ -105,11 +105,14 @@ class Task:
 
     def _check_loss(self, nodes: Tensor) -> None:
         """Make sure that a function of the user's gives a loss a row."""
-        found = self._rows(torch.zeros(len(nodes), self.outputs), self.labels[nodes])
-        if found.shape != (len(nodes),):
+        assert callable(self.row_loss)
+        found: Any = self.row_loss(torch.zeros(len(nodes), self.outputs), self.labels[nodes])
+        shape = tuple(found.shape) if isinstance(found, Tensor) else None
+        if shape != (len(nodes),):
+            what = f"a {type(found).__name__}" if shape is None else f"of shape {shape}"
             raise SgcnError(
-                f"the loss of {len(nodes)} rows has shape {tuple(found.shape)}, expected one loss "
-                "a row: reduction='none', and .mean(1) where a row has several"
+                f"the loss is {what} for {len(nodes)} rows, expected one loss a row: "
+                "reduction='none', and .mean(1) where a row has several"
             )
 
     def loss(self, logits: Tensor, nodes: Tensor, weights: Tensor | None = None) -> Tensor:

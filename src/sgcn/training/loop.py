@@ -153,13 +153,13 @@ class _Run:
         self.options, self.sinks, self.state = training.loop, sinks, state
         self.seed, self.batch_size = check_seed(self.options.seed), self.options.batch_size
         self.task = training.task.on(graph)
-        model.scale_outputs(self.task.scale)
         outputs, wanted = rehearse(training, graph, model), self.task.outputs
         if outputs != wanted:
             raise SgcnError(
                 f"the model gives {outputs} outputs a node and y holds {wanted} {self.task.kind}, "
                 f"expected one output for each: make_model(features, {wanted})"
             )
+        model.scale_outputs(self.task.scale)
         self.validation = torch.from_numpy(split_nodes(graph, 1))
         self.test = torch.from_numpy(split_nodes(graph, 2))
         set_kernel_threads(torch.get_num_threads())

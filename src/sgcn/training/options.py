@@ -97,7 +97,7 @@ def _named_or_function(rule: Rule) -> Rule:
     """A name, or in `fit` a function."""
     return Rule(
         lambda: f"{rule.words}, or in fit a function",
-        lambda v: callable(v) or rule.test(v),
+        lambda v: (callable(v) and not isinstance(v, type)) or rule.test(v),
         rule.names,
     )
 

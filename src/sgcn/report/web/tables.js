@@ -13,8 +13,11 @@ function scoresOf(runs) {
 const scoreLabel = (name) => view.data.metrics[name]?.label ?? name;
 
 /** The column of a score; what is better is not known of a function of one's own. */
-const scoreColumn = (part, title, name) => ({ key: `${part}_${name}`, title: `${title} ${scoreLabel(name)}`,
-  of: (run) => run.summary[part]?.[name], decimals: 4, best: name === "loss" ? "min" : view.data.metrics[name]?.best });
+function scoreColumn(runs, part, title, name) {
+  const of = (run) => run.summary[part]?.[name], large = runs.map(of).some((value) => Math.abs(value) >= 100);
+  return { key: `${part}_${name}`, title: `${title} ${scoreLabel(name)}`, of, ...(large ? {} : { decimals: 4 }),
+    best: name === "loss" ? "min" : view.data.metrics[name]?.best };
+}
 
 /** Columns of the table of runs: key, title, value of a summary, decimals (or digits of the column). */
 const columnsOf = (runs) => [
@@ -23,8 +26,8 @@ const columnsOf = (runs) => [
   { key: "sampler", title: "Sampler", of: (run) => run.summary.sampler },
   { key: "estimator", title: "Estimator", of: (run) => run.summary.estimator },
   { key: "seed", title: "Seed", of: (run) => run.summary.seed, decimals: 0 },
-  ...scoresOf(runs).flatMap((name) => [scoreColumn("test", "Test", name),
-    ...(name === "loss" ? [] : [scoreColumn("validation", "Val.", name)])]),
+  ...scoresOf(runs).flatMap((name) => [scoreColumn(runs, "test", "Test", name),
+    ...(name === "loss" ? [] : [scoreColumn(runs, "validation", "Val.", name)])]),
   { key: "best_epoch", title: "Best epoch", of: (run) => run.summary.best_epoch, decimals: 0 },
   { key: "steps", title: "Steps", of: (run) => run.summary.steps, decimals: 0 },
   { key: "snapshots", title: "Snapshots", of: (run) => run.summary.snapshots, decimals: 0 },
