@@ -201,7 +201,7 @@ def _scores(
             )
         chosen.append(name)
     if best_by == "auto":
-        best_by = chosen[0] if chosen and (kind != NUMBERS or given != "auto") else "loss"
+        best_by = chosen[0] if chosen and kind != NUMBERS else "loss"
     if best_by not in ("loss", *known):
         raise SgcnError(
             f"best_by is {best_by!r}, expected one of loss, {', '.join(known)}: y holds {kind}"

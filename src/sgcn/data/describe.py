@@ -135,8 +135,11 @@ def summary(graph: Graph) -> str:
     classes = "no labels"
     if y is not None:
         kind, width = kind_of(np.asarray(y)), 1 if y.ndim == 1 else y.shape[1]
-        classes = f"{width:,} number{'s' * (width > 1)} a node" if kind == NUMBERS else f"sets of {width:,} labels"
-        classes = f"{int(y.max()) + 1:,} classes" if kind == CLASSES else classes
+        classes = f"sets of {width:,} labels"
+        if kind == NUMBERS:
+            classes = f"{width:,} number{'s' * (width > 1)} a node"
+        elif kind == CLASSES:
+            classes = f"{int(y.max()) + 1:,} classes"
     return ", ".join(
         (
             f"{len(graph):,} nodes",

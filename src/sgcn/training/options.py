@@ -138,7 +138,7 @@ class TaskOptions(Options):
     best_by: str = option(
         "auto",
         Rule("auto, loss or the name of a metric", lambda v: isinstance(v, str)),
-        "what the best weights are best in; auto: the first of metrics, or the loss for numbers",
+        "what the best weights are best in; auto: the first of metrics, for numbers the loss",
     )
 
     def __post_init__(self) -> None:
