@@ -173,7 +173,7 @@ def _kind(y: npt.NDArray[Any], loss: str | RowLoss) -> str:
         )
     if loss == "auto" and kind == NUMBERS and y.ndim == 1:
         known = y[labelled(y)]
-        if len(known) and (known == np.floor(known)).all() and known.min() >= 0:
+        if len(known) and (known == np.floor(known)).all() and known.min() >= -1:
             raise SgcnError(
                 f"y holds whole numbers as {y.dtype}, expected integers for classes (-1 for none), "
                 "or task.loss = mse or mae to predict them as numbers"

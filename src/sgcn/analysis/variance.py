@@ -22,8 +22,8 @@ from sgcn.runs.directory import prepare
 from sgcn.runs.drawing import save, sheet, styled
 from sgcn.samplers import NodeSet
 from sgcn.task import train_nodes
+from sgcn.training.checks import rehearse
 from sgcn.training.loop import fit
-from sgcn.training.rehearsal import rehearse
 from sgcn.training.sinks import Progress, Sink
 
 #: Steps that a run must have so that one of them is measured.

@@ -24,10 +24,10 @@ from sgcn.runs import curves
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, STATE, SUMMARY, is_run
 from sgcn.training.checkpoints import write_tensors
+from sgcn.training.checks import rehearse
 from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
 from sgcn.training.options import Auto, LoopOptions
-from sgcn.training.rehearsal import rehearse
 from sgcn.training.sinks import JsonLines, Progress, Sink
 from sgcn.version import __version__
 

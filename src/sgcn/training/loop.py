@@ -34,11 +34,11 @@ from sgcn.sources import Loader, PoolSource, Source
 from sgcn.task import split_nodes, train_nodes
 from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
+from sgcn.training.checks import rehearse
 from sgcn.training.events import EpochEvent, Event, ScoreEvent, StepEvent
 from sgcn.training.optimizers import make_optimizer
 from sgcn.training.options import OptimizerOptions, Training, keywords_of_fit
 from sgcn.training.prefetch import Prefetcher
-from sgcn.training.rehearsal import rehearse
 from sgcn.training.sinks import Sink, load_states, states
 
 #: Called before every step with the engine, the loader and the number of the step; may only look.
@@ -113,6 +113,7 @@ def fit(
     if loop.preaggregate is None:
         early = can_preaggregate(model, graph, training.sampler)
         training = training.changed(preaggregate=early)
+    rehearse(training, graph, model)
     parameters = model.parameters()
     optimizer = factory(parameters) if factory else make_optimizer(training.optimizer, parameters)
     with ExitStack() as stack:
@@ -153,12 +154,6 @@ class _Run:
         self.options, self.sinks, self.state = training.loop, sinks, state
         self.seed, self.batch_size = check_seed(self.options.seed), self.options.batch_size
         self.task = training.task.on(graph)
-        outputs, wanted = rehearse(training, graph, model), self.task.outputs
-        if outputs != wanted:
-            raise SgcnError(
-                f"the model gives {outputs} outputs a node and y holds {wanted} {self.task.kind}, "
-                f"expected one output for each: make_model(features, {wanted})"
-            )
         model.scale_outputs(self.task.scale)
         self.validation = torch.from_numpy(split_nodes(graph, 1))
         self.test = torch.from_numpy(split_nodes(graph, 2))

@@ -1,4 +1,4 @@
-"""What does not fit together shows before any work is done."""
+"""What `fit` and the commands make sure of before any work: that graph, model and sampler fit."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from sgcn.task import train_nodes
 from sgcn.training.options import Training
 
 
-def rehearse(training: Training, graph: Graph, model: Model) -> int:
-    """Run ``model`` on the sample of one node; how many outputs it has."""
+def rehearse(training: Training, graph: Graph, model: Model) -> None:
+    """Run ``model`` on the sample of one node: what does not fit shows before any work is done."""
+    task = training.task.on(graph)
     early = bool(training.loop.preaggregate)
     if model.depth - early < 1:
         raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
@@ -27,5 +28,9 @@ def rehearse(training: Training, graph: Graph, model: Model) -> int:
     batch = sampler.sample(graph, train_nodes(graph)[:1], Key(0), model.depth - early)
     x = LazyRows(store_of(graph.x), torch.from_numpy(batch.inputs))
     operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
-    outputs: int = model(([Preaggregated(x)] if early else []) + operators, x).shape[-1]
-    return outputs
+    outputs = model(([Preaggregated(x)] if early else []) + operators, x).shape[1]
+    if outputs != task.outputs:
+        raise SgcnError(
+            f"the model gives {outputs} outputs a node and y holds {task.outputs} {task.kind}, "
+            f"expected one output for each: make_model(features, {task.outputs})"
+        )
