@@ -99,7 +99,7 @@ class _Peer:
         self.x = torch.from_numpy(np.asarray(graph.x, np.float32))
         self.train = torch.from_numpy(train_nodes(graph)).long()
         self.sampler = make_sampler("neighbor")
-        features, classes = self.x.shape[1], self.task.classes
+        features, classes = self.x.shape[1], self.task.outputs
         model = make_model(features, classes, widths=WIDTH, layers=DEPTH, seed=seed)
         self.weights: dict[str, Tensor] = dict(model.named_parameters())
         self.optimizer = torch.optim.Adam(self.weights.values(), lr=0.01)

@@ -242,7 +242,7 @@ def fresh_model(spec: Spec, graph: Graph) -> Model:
     task = Task.of(graph)
     layer = "concat" if task.multi_label else "mean"
     return make_model(
-        graph.x.shape[1], task.classes, layer=layer, widths=spec.width, seed=spec.seed
+        graph.x.shape[1], task.outputs, layer=layer, widths=spec.width, seed=spec.seed
     )
 
 

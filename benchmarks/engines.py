@@ -37,7 +37,7 @@ def make_engine(
     assert graph.x is not None
     task = Task.of(graph)
     if model is None:
-        model = make_model(graph.x.shape[1], task.classes, widths=width, seed=seed, head=head)
+        model = make_model(graph.x.shape[1], task.outputs, widths=width, seed=seed, head=head)
     return Engine(
         estimator, model, graph, task, train_nodes(graph), sampler,
         seed=seed, preaggregate=preaggregate,

@@ -221,7 +221,7 @@ class _Contest:
         """The least work of each kind of step; sampled ones by the sizes of one batch."""
         graph = self.graph
         assert graph.x is not None
-        widths = [graph.x.shape[1], *[WIDTH] * DEPTH, Task.of(graph).classes]
+        widths = [graph.x.shape[1], *[WIDTH] * DEPTH, Task.of(graph).outputs]
         n = len(graph)
         train = self.pool.ids
         whole = Shape(n, n, graph.edges + n * graph.self_loops)

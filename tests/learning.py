@@ -68,13 +68,14 @@ def make_engine(
     estimator: Estimator | str = "anchored",
     sampler: Sampler | str = "neighbor",
     model: Model | None = None,
+    task: Task | None = None,
     **options: Any,
 ) -> Engine:
     return Engine(
         early(estimator, restart="never") if isinstance(estimator, str) else estimator,
         model or small_model(),
         graph,
-        Task.of(graph),
+        task or Task.of(graph),
         split_nodes(graph, 0),
         SMALL[sampler] if isinstance(sampler, str) else sampler,
         **options,
@@ -154,8 +155,11 @@ def float64() -> Iterator[None]:
         torch.set_default_dtype(torch.float32)
 
 
-def exact_gradient(model: Model, graph: Graph) -> dict[str, Tensor]:
-    """The full-batch gradient: dense P, float64, autograd over the whole model."""
+def exact_gradient(model: Model, graph: Graph, mean_loss: Any = None) -> dict[str, Tensor]:
+    """The full-batch gradient: dense P, float64, autograd over the whole model.
+
+    ``mean_loss`` is that of the training nodes' outputs and labels, where it is not the usual one.
+    """
     x = graph.x.toarray() if hasattr(graph.x, "toarray") else graph.x
     train = torch.from_numpy(split_nodes(graph, 0)).long()
     with float64():
@@ -163,7 +167,9 @@ def exact_gradient(model: Model, graph: Graph) -> dict[str, Tensor]:
         operator = DenseOperator(propagation_of(graph))
         logits = wide([operator] * model.depth, torch.as_tensor(x, dtype=torch.float64))[train]
         y = torch.as_tensor(np.asarray(graph.y))[train]
-        if y.ndim == 2:
+        if mean_loss is not None:
+            loss = mean_loss(logits, y)
+        elif y.ndim == 2:
             loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, y.double())
         else:
             loss = torch.nn.functional.cross_entropy(logits, y.long())

@@ -45,6 +45,8 @@ ROOMS = {
     "machine": "memory",
     "rng": "streams by name",
     "block": "what is drawn",
+    "labels": "what y holds",
+    "metrics": "scores by name",
     "errors": "one sentence each",
     "version": "",
 }

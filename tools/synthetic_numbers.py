@@ -54,10 +54,10 @@ def probe(graph: Graph, h: Tensor, hidden: int) -> float:
     train, val, test = (torch.from_numpy(split_nodes(graph, part)).long() for part in range(3))
     h = (h - h[train].mean(0)) / h[train].std(0)
     width = h.shape[1]
-    model: nn.Module = nn.Linear(width, task.classes)
+    model: nn.Module = nn.Linear(width, task.outputs)
     if hidden:
         model = nn.Sequential(
-            nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(0.5), nn.Linear(hidden, task.classes)
+            nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(0.5), nn.Linear(hidden, task.outputs)
         )
     optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
     best = (-1.0, 0.0)

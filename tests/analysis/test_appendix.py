@@ -75,7 +75,7 @@ def test_measured_below_bound(name, depth):
 def test_measured_below_bound_anywhere(seed, activation, name, weighting, multi, head):
     sampler = SMALL[name] if name == "exact" else weighted_by(SMALL[name], weighting)
     graph = labelled(multi, nodes=20, seed=seed)
-    classes = Task.of(graph).classes
+    classes = Task.of(graph).outputs
     model = smooth_model(1 + seed % 3, activation, seed, head, classes)
     assert broken(appendix.measure(model, graph, sampler, asked(seed=seed))) == []
 

@@ -93,8 +93,8 @@ def test_the_numbers_on_the_page_are_those_of_the_summaries(visit, address, fold
         seconds = summary["seconds"]
         wanted = {
             "runs": {
-                "test_f1": summary["test"]["f1_micro"],
-                "validation_f1": summary["validation"]["f1_micro"],
+                "test_f1_micro": summary["test"]["f1_micro"],
+                "validation_f1_micro": summary["validation"]["f1_micro"],
                 "test_loss": summary["test"]["loss"], "best_step": summary["best_step"],
                 "steps": summary["steps"], "snapshots": summary["snapshots"],
                 "restarts": summary["restarts"], "seconds": seconds["total"],
@@ -112,7 +112,7 @@ def test_the_numbers_on_the_page_are_those_of_the_summaries(visit, address, fold
                 assert rounds_to(text, value), (table, key)
     assert page.locator("#subtitle").inner_text() == "sampler neighbor · seed 3"
     best = max(json.loads(p.read_text())["test"]["f1_micro"] for p in folder.glob("*/summary.json"))
-    ((exact, text),) = shown(page, '#figures [data-key="test_f1"]')
+    ((exact, text),) = shown(page, '#figures [data-key="test_f1_micro"]')
     assert float(exact) == best
     assert rounds_to(text, best)
 

@@ -122,7 +122,8 @@ def test_every_option_survives_the_file(tmp_path):
         "estimator": {"name": "sgcn++", "restart": "norm", "snapshot_nodes": 0.5, "alpha": 1e300},
         "model": {"widths": [5, 6], "dropout": 1e-5},
         "optimizer": {"name": "sgd", "lr": 1e-7},
-        "training": {"patience": 3, "best_by": "loss"},
+        "training": {"patience": 3},
+        "task": {"best_by": "loss", "metrics": ["accuracy"], "class_weight": [1.0, 2]},
     }
     config = make_config(odd)
     again = make_config(tomllib.loads(config.to_toml()))
@@ -425,7 +426,9 @@ def bad(array, value):
 BASE = labelled(nodes=80)
 DATA = {
     "labels below": ({"y": bad(BASE.y, -2)}, "y holds -2"),
-    "labels that are no numbers": ({"y": BASE.y + 0.5}, "expected whole class numbers"),
+    "classes as floats": ({"y": BASE.y + 0.0}, "y holds whole numbers as float64"),
+    "numbers without end": ({"y": BASE.y + np.inf}, "y holds infinite numbers"),
+    "labels that are words": ({"y": BASE.y.astype(str)}, "expected whole class numbers"),
     "multi-labels": ({"y": np.full((80, 3), 2)}, "values other than 0 and 1"),
     "no labels": ({"y": None}, "no labels"),
     "nobody labelled": ({"y": np.full(80, -1)}, "labels no node"),

@@ -59,7 +59,7 @@ def test_an_option_is_everywhere(section, key):
     assert make_config(values) == CONFIG
     table = [line for line in tool().tables().splitlines() if f"`{key}`" in line]
     assert table
-    if section in ("optimizer", "training"):
+    if section in ("task", "optimizer", "training"):
         keyword = section if key == "name" else key
         found = inspect.signature(fit).parameters[keyword]
         assert (found.kind, found.default) == (inspect.Parameter.KEYWORD_ONLY, value)

@@ -33,11 +33,12 @@ from sgcn.estimators.large_batch import suggest_large_batch
 from sgcn.graph import Graph, is_sparse
 from sgcn.machine import check_memory
 from sgcn.nn import Model
-from sgcn.options import Options, Rule, integer, option, real
+from sgcn.options import Options, Rule, integer, option, part, real
 from sgcn.rng import Key, Stream, check_seed
 from sgcn.samplers import Sampler
 from sgcn.samplers.exact import Exact
-from sgcn.task import Task, train_nodes
+from sgcn.task import train_nodes
+from sgcn.training.options import TaskOptions
 
 _PROBES = 8
 #: The constants, and what is measured beside them.
@@ -122,11 +123,12 @@ class BoundOptions(Options):
         Rule("a number > 0", lambda v: real(0.0, open_=True).test(v) and math.isfinite(v)),
         "relative error that a large-batch snapshot may have",
     )
+    task: TaskOptions = part(TaskOptions, "what is learned")
 
 
 def measure(model: Model, graph: Graph, sampler: Sampler, options: BoundOptions) -> Report:
     """Bounds and measurements at the weights of ``model``, which stays as it is."""
-    why = refusal(model)
+    why = refusal(model, options.task.on(graph))
     if why is not None:
         raise SgcnError(why)
     setting = _Setting(model, graph, sampler, options)
@@ -161,7 +163,9 @@ def measure(model: Model, graph: Graph, sampler: Sampler, options: BoundOptions)
         Line("eta^2 Delta_b+'", "SGCN+: |G^ - G|^2", of_plus, first.error.value),
         Line("eta^2 Delta++' |G~|^2", "SGCN++: E|G~ - G|^2", of_plus_plus, *second.error),
     ]
-    size = suggest_large_batch(model, graph, options.error, seed=setting.seed)
+    size = suggest_large_batch(
+        model, graph, options.error, seed=setting.seed, task=setting.task
+    )
     large_batch = {"error": options.error, "nodes": size}
     large_batch["measured_error"] = _snapshot_error(setting, size)
     theorems = bounds.theorems(c, options.steps, setting.exact.loss, *deltas.values())
@@ -190,7 +194,7 @@ class _Setting:
     def __init__(self, model: Model, graph: Graph, sampler: Sampler, options: BoundOptions) -> None:
         self.model, self.graph, self.sampler, self.options = model, graph, sampler, options
         self.seed = check_seed(options.seed)
-        self.task, self.train = Task.of(graph), train_nodes(graph)
+        self.task, self.train = options.task.on(graph), train_nodes(graph)
         rows = np.arange(len(graph), dtype=np.int32)
         self.entries = Entries.of(graph, rows)
         self.P = self.matrix(self.entries.value)

@@ -29,8 +29,10 @@ Input = Any  # H of a layer: a tensor, or a Matrix for features that are sparse
 _STEP, _ROUNDS = 1e-4, 4  # of the search for the steepest direction
 
 
-def refusal(model: Model) -> str | None:
-    """Why the appendix does not cover ``model``; None if it does."""
+def refusal(model: Model, task: Task) -> str | None:
+    """Why the appendix does not cover ``model`` and ``task``; None if it does."""
+    if task.row_loss not in ("cross_entropy", "bce"):
+        return f"the loss is {task.row_loss}, expected cross_entropy or bce: set task.loss"
     expected = "expected mean layers without bias, a smooth activation and no dropout"
     for layer in model.layers:
         if not isinstance(layer, GraphConv) or layer.aggregation != "mean":
@@ -111,13 +113,15 @@ class Network:
         """C_loss and L_loss of one node's loss by H^(L).
 
         Cross-entropy: |p - e_y| <= sqrt(2), |diag(p) - p p^T| <= 1/2. Sigmoids, mean over k labels:
-        1 / sqrt(k) and 1 / (4 k). A head V before it: times |V|_2 and |V|_2^2.
+        1 / sqrt(k) and 1 / (4 k). A head V before it: times |V|_2 and |V|_2^2. Both times the
+        largest class weight.
         """
-        k = self.task.classes
+        k, weights = self.task.outputs, self.task.weights
         first, second = (1.0 / math.sqrt(k), 0.25 / k) if self.task.multi_label else (2**0.5, 0.5)
         head = self.model.head
         size = float(torch.linalg.matrix_norm(head.weight, 2)) if hasattr(head, "weight") else 1.0
-        return first * size, second * size * size
+        most = 1.0 if weights is None else float(weights.max())
+        return most * first * size, most * second * size * size
 
     # -- forward and back -----------------------------------------------------------------------
 

@@ -225,7 +225,8 @@ def _first_order(
     rows = batch.nodes
     nodes = torch.from_numpy(rows)
     last = truth[-1].index_select(0, nodes).requires_grad_()
-    loss = engine.operands.task.loss(model.head(last), nodes, torch.from_numpy(batch.loss_weights))
+    logits = model.run_head(engine.weights, last)
+    loss = engine.operands.task.loss(logits, nodes, torch.from_numpy(batch.loss_weights))
     (d,) = torch.autograd.grad(loss, last)
     for level in range(model.depth - 1, 0, -1):
         block = exact_block(engine.graph, rows)

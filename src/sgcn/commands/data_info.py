@@ -57,6 +57,10 @@ def _page(d: Description, names: list[str]) -> Iterator[str]:
         yield _line("features", f"{f.width:,} {kind} {f.dtype}, {span}")
     if d.labels is not None:
         yield _line("labels", _labels(d.labels, names))
+    if (y := d.numbers) is not None:
+        span = f"from {y.least:g} to {y.most:g}, mean {y.mean:g}, deviation {y.deviation:g}"
+        numbers = f"{y.width} number{'s' * (y.width > 1)} a node"
+        yield _line("labels", f"{numbers}; {y.labelled:,} nodes ({span})")
     if d.split is not None:
         yield _line("split", ", ".join(f"{n:,} {name}" for name, n in d.split.items() if n))
     if d.homophily is not None and d.labels is not None:

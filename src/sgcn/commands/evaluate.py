@@ -20,13 +20,14 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.compute.exact import predict
     from sgcn.rows import store_of
     from sgcn.runs.directory import open_run
-    from sgcn.task import Task, split_nodes
+    from sgcn.task import split_nodes
     from sgcn.training.events import to_json
 
-    _, graph, model = open_run(args.run_directory)
+    config, graph, model = open_run(args.run_directory)
+    task = config.training.task.on(graph)
     logits = predict(model, graph, store_of(graph.x))
     scores = {}
     for part, name in enumerate(("train", "validation", "test")):
         nodes = torch.from_numpy(split_nodes(graph, part))
-        scores[name] = Task.of(graph).score(logits.index_select(0, nodes), nodes)
+        scores[name] = task.score(logits.index_select(0, nodes), nodes)
     print(to_json(scores, indent=1))

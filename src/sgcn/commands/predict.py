@@ -24,20 +24,27 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
 
     from sgcn.compute import exact as inference
+    from sgcn.errors import SgcnError
     from sgcn.files import check_target, replacing
+    from sgcn.labels import NUMBERS
     from sgcn.rows import store_of
     from sgcn.runs.directory import open_run
-    from sgcn.task import Task
 
     check_target("--out", args.out, (".npy",))
-    _, graph, model = open_run(args.run_directory)
+    config, graph, model = open_run(args.run_directory)
+    task = config.training.task.on(graph)
+    if args.probabilities and task.kind == NUMBERS:
+        raise SgcnError(
+            f"{args.run_directory} predicts numbers, which have no probabilities, expected a run "
+            "on classes or sets of labels: leave out --probabilities"
+        )
     features = store_of(graph.x)
     if args.embeddings:
         rows = inference.embed(model, graph, features)
     else:
         rows = inference.predict(model, graph, features)
         if args.probabilities:
-            rows = rows.sigmoid() if Task.of(graph).multi_label else rows.softmax(1)
+            rows = rows.sigmoid() if task.multi_label else rows.softmax(1)
     with replacing(args.out) as temporary:
         np.save(temporary, rows.numpy())
     print(f"{args.out}: {rows.shape[0]:,} rows of {rows.shape[1]}")

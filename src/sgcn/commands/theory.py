@@ -115,7 +115,7 @@ def _opened(config: Config, trained: Path | None) -> tuple[Config, Graph, Model 
                 f"the weights of {trained} do not fit the model, expected its own: leave out --set "
                 "for model and data"
             ) from None
-    why = refusal(model)
+    why = refusal(model, config.training.task.on(graph))
     return config, graph, model if why is None else None, why
 
 
@@ -131,6 +131,7 @@ def _options(args: argparse.Namespace, config: Config) -> BoundOptions:
         batch_size=options.batch_size, draws=args.draws, seed=options.seed,
         gap=int(schedule.gap or 10), alpha=norm.alpha, beta=norm.beta,
         rate=config.training.optimizer.rate, steps=args.steps, error=args.error,
+        task=config.training.task,
     )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.data.source import is_file
+    from sgcn.metrics import words
     from sgcn.runs import directory as runs
     from sgcn.runs.config import make_config
     from sgcn.runs.layout import CURVES, SUMMARY
@@ -60,8 +61,5 @@ def run(args: argparse.Namespace) -> None:
         make_probe=make_probe,
     )  # fmt: skip
     if not args.quiet:
-        test = summary["test"]
-        print(
-            f"test F1 {test['f1_micro']:.4f}, loss {test['loss']:.4f}, "
-            f"{summary['seconds']['total']:.1f} s; curves in {out / CURVES}"
-        )
+        scores, seconds = words(summary["test"]), summary["seconds"]["total"]
+        print(f"test {scores}, {seconds:.1f} s; curves in {out / CURVES}")

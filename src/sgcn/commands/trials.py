@@ -106,18 +106,21 @@ def run_all(made: Sequence[Trial], args: argparse.Namespace) -> list[tuple[Trial
 
 def table(done: Sequence[tuple[Trial, dict[str, Any]]]) -> Iterator[str]:
     """A line for each setting: means over its seeds, and the spread of the test score."""
-    metric = "f1_micro"
+    from sgcn.metrics import key_of, label, shown
+
+    metric = key_of(done[0][1]["test"])
+    test, best = f"test {label(metric)}", f"  best val. {label(metric)}"
     groups: dict[str, list[dict[str, Any]]] = {}
     for trial, summary in done:
         groups.setdefault(trial.setting, []).append(summary)
     wide = max(8, *(len(setting) for setting in groups)) + 2
-    yield f"{'setting':<{wide}}{'test F1':>18}{'best val. F1':>14}{'seconds':>9}{'snapshots':>11}"
+    yield f"{'setting':<{wide}}{test:>18}{best}{'seconds':>9}{'snapshots':>11}"
     for setting, runs in groups.items():
         tests = [run["test"][metric] for run in runs]
-        spread = f" ± {stdev(tests):.4f}" if len(runs) > 1 else ""
-        mean = f"{fmean(tests):.4f}{spread}"
+        mean = shown(fmean(tests)) + (f" ± {shown(stdev(tests))}" if len(runs) > 1 else "")
+        score = shown(fmean(run["validation"][metric] for run in runs))
         yield (
-            f"{setting:<{wide}}{mean:>18}{fmean(run['validation'][metric] for run in runs):>14.4f}"
+            f"{setting:<{wide}}{mean:>18}{score:>{len(best)}}"
             f"{fmean(run['seconds']['total'] for run in runs):>9.1f}"
             f"{fmean(run['snapshots'] for run in runs):>11.4g}"
         )

@@ -12,6 +12,7 @@ from sgcn.chunks import chunks
 from sgcn.graph import Graph, is_sparse
 from sgcn.kernels import csr
 from sgcn.kernels import describe as kernels
+from sgcn.labels import CLASSES, NUMBERS, SETS, kind_of, labelled
 
 PARTS = ("train", "val", "test")
 _HUB = 50  # times the mean degree: from there a node is worth a note
@@ -54,6 +55,18 @@ class LabelFacts:
 
 
 @dataclass(frozen=True)
+class NumberFacts:
+    """Numbers to predict, ``width`` of them a node; ``labelled`` counts nodes that have them."""
+
+    width: int
+    labelled: int
+    least: float
+    most: float
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True)
 class Description:
     """What `describe` finds. Memory is in bytes; None stands for what the graph does not have.
 
@@ -71,6 +84,7 @@ class Description:
     largest_component: int
     features: FeatureFacts | None
     labels: LabelFacts | None
+    numbers: NumberFacts | None
     split: dict[str, int] | None
     homophily: float | None
     memory: dict[str, int]
@@ -83,12 +97,15 @@ def describe(graph: Graph) -> Description:
     sizes = np.bincount(kernels.components(graph.indptr, graph.indices))
     x = _two_dimensional(graph.x)
     features = None if x is None else _features(x)
-    labels = None if graph.y is None else _labels(np.asarray(graph.y))
+    kind = "" if graph.y is None else kind_of(np.asarray(graph.y))
+    labels = _labels(np.asarray(graph.y)) if kind in (CLASSES, SETS) else None
     notes = _topology_notes(graph, sizes)
     if features is not None:
         notes += _feature_notes(features)
     if labels is not None:
         notes += _label_notes(graph, labels)
+    if graph.split is not None and kind in (CLASSES, NUMBERS):
+        notes += _missing_notes(np.asarray(graph.split), ~labelled(np.asarray(graph.y)))
     if graph.split is not None:
         notes += _split_notes(np.asarray(graph.split), x)
     arrays = (x.data, x.indices, x.indptr) if is_sparse(x) else (x,)
@@ -103,8 +120,9 @@ def describe(graph: Graph) -> Description:
         largest_component=int(sizes.max()),
         features=features,
         labels=labels,
+        numbers=_numbers(np.asarray(graph.y)) if kind == NUMBERS else None,
         split=_split(graph),
-        homophily=None if graph.y is None else _homophily(graph, np.asarray(graph.y)),
+        homophily=None if labels is None else _homophily(graph, np.asarray(graph.y)),
         memory={"topology": graph.nbytes}
         | {name: sum(a.nbytes for a in kept if a is not None) for name, kept in memory.items()},
         notes=tuple(text for count, text in notes if count),
@@ -116,8 +134,12 @@ def summary(graph: Graph) -> str:
     x, y, parts = graph.x, graph.y, _split(graph)
     classes = "no labels"
     if y is not None:
-        sets = np.ndim(y) == 2
-        classes = f"sets of {y.shape[1]:,} labels" if sets else f"{int(y.max()) + 1:,} classes"
+        kind, width = kind_of(np.asarray(y)), 1 if y.ndim == 1 else y.shape[1]
+        classes = f"sets of {width:,} labels"
+        if kind == NUMBERS:
+            classes = f"{width:,} number{'s' * (width > 1)} a node"
+        elif kind == CLASSES:
+            classes = f"{int(y.max()) + 1:,} classes"
     return ", ".join(
         (
             f"{len(graph):,} nodes",
@@ -187,8 +209,15 @@ def _features(x: Any) -> FeatureFacts:
 
 def _labels(y: Any) -> LabelFacts:
     counts = class_counts(y, np.ones(len(y), np.bool_))
-    labelled = np.count_nonzero(y >= 0 if y.ndim == 1 else y.any(1))
-    return LabelFacts(len(counts), y.ndim == 2, int(labelled), tuple(counts.tolist()))
+    some = np.count_nonzero(y >= 0 if y.ndim == 1 else (y > 0).any(1))
+    return LabelFacts(len(counts), y.ndim == 2, int(some), tuple(counts.tolist()))
+
+
+def _numbers(y: Any) -> NumberFacts:
+    known = y[labelled(y)].astype(np.float64)
+    width, rows = 1 if y.ndim == 1 else y.shape[1], known if known.size else np.array([np.nan])
+    facts = rows.min(), rows.max(), rows.mean(), rows.std()
+    return NumberFacts(width, len(known), *map(float, facts))
 
 
 def class_counts(y: Any, chosen: Any) -> npt.NDArray[np.int64]:
@@ -264,14 +293,16 @@ def _label_notes(graph: Graph, facts: LabelFacts) -> Notes:
     if graph.split is None:
         return notes
     split = np.asarray(graph.split)
-    if not facts.multi_label:
-        for part, name in enumerate(PARTS):
-            bare = int(np.count_nonzero((split == part) & (y < 0)))
-            notes.append((bare, f"{_nodes(bare)} without a label in {name}: they are left out"))
     unseen = (class_counts(y, split == 0) == 0) & (class_counts(y, split > 0) > 0)
     count = int(unseen.sum())
     some = ", ".join(map(str, np.flatnonzero(unseen)[:5])) + ", ..." * (count > 5)
     return [*notes, (count, f"{count:,} classes of val or test never seen in training ({some})")]
+
+
+def _missing_notes(split: Any, bare: Any) -> Notes:
+    counts = [(int(np.count_nonzero(bare & (split == k))), name) for k, name in enumerate(PARTS)]
+    words = "without a label in {}: they are left out"
+    return [(count, f"{_nodes(count)} {words.format(name)}") for count, name in counts]
 
 
 def _split_notes(split: Any, x: Any) -> Notes:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sgcn.errors import SgcnError
 from sgcn.files import appearing, check_new
 from sgcn.graph import Graph, is_sparse
+from sgcn.labels import NUMBERS, kind_of
 from sgcn.options import known_name
 
 _ROWS = 1 << 14  # rows turned into text or written out at a time
@@ -77,7 +78,8 @@ def _tensors(graph: Graph) -> dict[str, Any]:
         if array is not None
     }
     if "y" in made:  # as torch's losses take them
-        made["y"] = made["y"].long() if made["y"].ndim == 1 else made["y"].float()
+        classes = made["y"].ndim == 1 and not made["y"].is_floating_point()
+        made["y"] = made["y"].long() if classes else made["y"].float()
     return {"edge_index": edge_index, "num_nodes": n} | made
 
 
@@ -95,6 +97,8 @@ def _write_graphsaint(graph: Graph, path: Path) -> None:
         if rows is None:
             raise SgcnError(f"the graph has no {name}, expected them: graphsaint cannot do without")
     y, split = np.asarray(graph.y), np.asarray(graph.split)
+    if kind_of(y) == NUMBERS:
+        raise SgcnError("y holds numbers, expected classes or rows of 0 and 1: use scipy or pyg")
     if y.ndim == 1 and (y < 0).any():
         raise SgcnError(
             f"node {np.argmax(y < 0)} has no label, expected one for every node: graphsaint has a "

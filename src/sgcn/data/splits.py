@@ -19,6 +19,7 @@ from sgcn.data.readers.tables import Text
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
+from sgcn.labels import NUMBERS, kind_of, labelled
 from sgcn.rng import Key, Stream, check_seed
 
 Split = npt.NDArray[np.int8]
@@ -46,6 +47,8 @@ def stratified_split(graph: Graph, train: float = 0.6, val: float = 0.2, seed: i
         raise SgcnError(
             "the graph has no labels (y), expected them to stratify by: split it at random"
         )
+    if kind_of(np.asarray(graph.y)) == NUMBERS:
+        raise SgcnError("y holds numbers, expected classes to stratify by: split it at random")
     order = _shuffled(graph, seed)
     stratum = _strata(np.asarray(graph.y))[order]
     by_class = np.argsort(stratum, kind="stable")
@@ -94,10 +97,7 @@ def _check_shares(train: float, val: float) -> None:
 
 
 def _labelled(graph: Graph) -> npt.NDArray[np.bool_]:
-    if graph.y is None or np.ndim(graph.y) == 2:
-        return np.ones(len(graph), np.bool_)
-    known: npt.NDArray[np.bool_] = np.asarray(graph.y) >= 0
-    return known
+    return np.ones(len(graph), np.bool_) if graph.y is None else labelled(np.asarray(graph.y))
 
 
 def _shuffled(graph: Graph, seed: int) -> npt.NDArray[np.int64]:

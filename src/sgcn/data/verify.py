@@ -13,6 +13,7 @@ from sgcn.errors import SgcnError
 from sgcn.graph import Graph, is_sparse
 from sgcn.kernels import csr
 from sgcn.kernels import spmm as kernels
+from sgcn.labels import NUMBERS, kind_of
 
 
 def verify(name: str) -> Iterator[str]:
@@ -119,9 +120,12 @@ def _labels(graph: Graph) -> Iterator[str]:
     if graph.y is None:
         return
     y = np.asarray(graph.y)
-    if y.ndim == 2:
+    if kind_of(y) == NUMBERS:
+        for i in _first(np.isinf(y).reshape(len(y), -1).any(1)):
+            yield f"node {i} has an infinite label, expected numbers, or NaN for none"
+    elif y.ndim == 2:
         for part in chunks(*y.shape):
-            for i in _first(~np.isin(y[part], (0, 1)).all(1)):
+            for i in _first(~(np.isin(y[part], (0, 1)) | (y[part] != y[part])).all(1)):
                 yield (
                     f"node {part.start + i} has a label other than 0 and 1, expected only them "
                     "where nodes have several labels"

@@ -25,6 +25,7 @@ def suggest_large_batch(
     confidence: float = 0.95,
     probes: int = 64,
     seed: int = 0,
+    task: Task | None = None,
 ) -> int:
     """B' such that |G' - G| < error |G| with the wanted ``confidence``, at the model's weights.
 
@@ -38,7 +39,8 @@ def suggest_large_batch(
             "> 0, one between 0 and 1, and at least 2"
         )
     train = split_nodes(graph, 0)
-    engine = Engine(make_estimator("sgcn"), model, graph, Task.of(graph), train, Exact(), seed=seed)
+    task = task or Task.of(graph)
+    engine = Engine(make_estimator("sgcn"), model, graph, task, train, Exact(), seed=seed)
     chosen = train[permutation(len(train), Key(seed).shuffle_stream())[:probes]]
     rows = []
     for step, node in enumerate(chosen):

@@ -86,8 +86,6 @@ class Operands:
         """``needed_rows``: the rows that the last layer of an exact pass is for; None: all.
         ``chunk``: rows at a time in an exact pass; None: as memory allows. ``folder``: where the
         tables of a pass in chunks live; None: in memory."""
-        if graph.x is None:
-            raise SgcnError("the graph has no features (x), expected one row for each node")
         self.model, self.graph, self.task, self.train = model, graph, task, train
         self.features = store_of(graph.x)
         self.sampled_depth = model.depth - preaggregate

@@ -104,6 +104,7 @@ def case(
 ) -> Case:  # fmt: skip
     """A row of the paper on ``data``, with ``changes`` to the sections of its configuration."""
     values: dict[str, Any] = {
+        "task": {},
         "model": {"layers": 2, "widths": plan.width, "activation": "elu", "head": True},
         "sampler": ROWS[sampler].options,
         "estimator": {"name": ROWS[sampler].estimators[estimator]},

@@ -33,7 +33,7 @@ from sgcn.runs import directory as runs_directory
 from sgcn.runs.config import Config, make_config
 from sgcn.runs.layout import STATE, SUMMARY, is_run
 from sgcn.samplers.base import exact_block
-from sgcn.task import Task, split_nodes, train_nodes
+from sgcn.task import split_nodes, train_nodes
 from sgcn.training.events import to_json
 
 RESULT = "result.json"
@@ -227,6 +227,6 @@ def _snapshot_sampling(config: Config) -> float:
 def _engine(config: Config) -> Engine:
     config, graph, model = runs_directory.prepare(config)
     return Engine(
-        config.training.estimator, model, graph, Task.of(graph), train_nodes(graph),
+        config.training.estimator, model, graph, config.training.task.on(graph), train_nodes(graph),
         config.training.sampler, seed=config.training.loop.seed, scored=split_nodes(graph, 1),
     )  # fmt: skip

@@ -47,10 +47,15 @@ def _time(name: str, run: Run) -> float:
     return sum(parts.values()) if name == "total" else parts[name]
 
 
+def _number(score: float | None) -> float:
+    """A score, or NaN for one that a task or a split does not have."""
+    return math.nan if score is None else score
+
+
 #: A number for each run.
 NUMBERS: dict[str, Callable[[Run], float | None]] = {
-    "test_f1": lambda run: 100.0 * run.summary["test"]["f1_micro"],
-    "best_validation_f1": lambda run: 100.0 * run.summary["validation"]["f1_micro"],
+    "test_f1": lambda run: 100.0 * _number(run.summary["test"].get("f1_micro")),
+    "best_validation_f1": lambda run: 100.0 * _number(run.summary["validation"].get("f1_micro")),
     "lowest_validation_loss": lambda run: float(np.nanmin(curve(run, "validation_loss").value)),
     "final_training_loss": lambda run: float(curve(run, "training_loss").value[-1]),
     # Of training alone: looks at the validation nodes in between are left out.
@@ -106,7 +111,7 @@ def curve(run: Run, name: str) -> Curve:
     else:
         key, scale = {"validation_loss": ("loss", 1.0), "validation_f1": ("f1_micro", 100.0)}[name]
         found = run.events("score")
-        value = scale * np.array([e["validation"][key] for e in found], float)
+        value = scale * np.array([_number(e["validation"].get(key)) for e in found], float)
     at = np.array([e["step"] for e in found], float)
     clock = _clock(run)
     return Curve(at, clock[np.minimum(at.astype(int), len(clock) - 1)], value)

@@ -70,6 +70,10 @@ class Model(nn.Module):
         self.bare = head is None  # the last layer gives the logits, and no activation follows it
         self.head = head if head is not None else nn.Identity()
         self.dropout = dropout
+        self.output_mean: Tensor | None
+        self.output_std: Tensor | None
+        self.register_buffer("output_mean", None)
+        self.register_buffer("output_std", None)
         for name, module in self.named_modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 raise SgcnError(
@@ -111,7 +115,21 @@ class Model(nn.Module):
         """The logits, pure."""
         own = {k[5:]: v for k, v in weights.items() if k.startswith("head.")}
         logits: Tensor = functional_call(self.head, own, (h,))
-        return logits
+        return self._scaled(logits)
+
+    def scale_outputs(self, scale: tuple[Tensor, Tensor] | None) -> None:
+        """From now on outputs are mean + std head(H), if there is a ``scale`` and was none before.
+
+        So a model learns numbers of any size as if they had mean 0 and deviation 1, and its outputs
+        are in their units. Both are saved with the weights.
+        """
+        if scale is not None and self.output_mean is None:
+            self.output_mean, self.output_std = (part.clone() for part in scale)
+
+    def _scaled(self, logits: Tensor) -> Tensor:
+        if self.output_mean is None or self.output_std is None:
+            return logits
+        return self.output_mean + self.output_std * logits
 
     def act(self, z: Tensor, level: int) -> Tensor:
         """H of layer ``level`` (0 is the first) from its Z."""
@@ -134,8 +152,7 @@ class Model(nn.Module):
         for level, block in enumerate(blocks):
             layer = self.layer(level)
             h = self.act(layer(block, h if layer.lazy_rows else as_tensor(h)), level)
-        logits: Tensor = self.head(h)
-        return logits
+        return self._scaled(self.head(h))
 
 
 def make_model(

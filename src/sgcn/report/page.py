@@ -11,6 +11,7 @@ from typing import Any
 
 from sgcn.errors import SgcnError
 from sgcn.files import check_target, write_text
+from sgcn.metrics import METRICS
 from sgcn.report.recording import PARTS, Recording
 from sgcn.report.thinning import POINTS
 from sgcn.runs.layout import is_run
@@ -51,7 +52,15 @@ def _names(folders: list[Path]) -> list[str]:
 def page_data(runs: Sequence[Recording]) -> dict[str, Any]:
     """What the scripts get to see."""
     points = max(POINTS // 8, min(POINTS, _BUDGET // len(runs)))
-    return {"version": __version__, "parts": PARTS, "runs": [run.drawn(points) for run in runs]}
+    return {
+        "version": __version__,
+        "parts": PARTS,
+        "metrics": {
+            name: {"label": metric.label, "best": "min" if metric.lower_is_better else "max"}
+            for name, metric in METRICS.items()
+        },
+        "runs": [run.drawn(points) for run in runs],
+    }
 
 
 def page(data: dict[str, Any]) -> str:

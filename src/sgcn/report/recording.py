@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from array import array
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,8 @@ from sgcn.report.thinning import POINTS, Floats, smooth, thin
 from sgcn.runs.config import read_toml
 from sgcn.runs.layout import CONFIG, METRICS, SUMMARY
 
-CURVES = ("loss", "f1", "validation_loss", "gradient_norm", "gradient_error", "norm_growth")
-#: Those that jump from batch to batch so much that a smooth line helps.
-_NOISY = {"loss", "gradient_norm"}
+#: Curves that jump from batch to batch so much that a smooth line helps.
+_NOISY = ("loss", "gradient_norm")
 #: The parts of a run's seconds, in the order in which a step meets them.
 PARTS = ("sampling", "transfer", "compute", "snapshot", "evaluation")
 
@@ -58,7 +58,7 @@ class Recording:
 
     def _forget(self) -> None:
         """Back to before the first line."""
-        self.curves = {name: Curve() for name in CURVES}
+        self.curves: defaultdict[str, Curve] = defaultdict(Curve)
         self.snapshots = Curve()
         self.spent = dict.fromkeys(("total", *PARTS), 0.0)
         self.steps = self.restarts = 0
@@ -116,7 +116,7 @@ class Recording:
             score = event.get("validation")
             self.spent["evaluation"] += _number(event.get("evaluation"), 0.0)
             if isinstance(score, dict):
-                found = {"f1": score.get("f1_micro"), "validation_loss": score.get("loss")}
+                found = {f"validation_{name}": value for name, value in score.items()}
                 if event.get("best"):
                     self.best = {"validation": score, "best_step": event.get("step")}
         elif kind == "probe":
@@ -127,9 +127,11 @@ class Recording:
 
     def drawn(self, points: int = POINTS) -> dict[str, Any]:
         """What the page shows of this run, ready for JSON."""
-        curves = {name: curve.drawn(points) for name, curve in self.curves.items() if curve}
-        for name in _NOISY & curves.keys():
-            curves[name]["smooth"] = self.curves[name].drawn(points, smoothed=True)
+        curves: dict[str, dict[str, Any]] = {}
+        for name, curve in self.curves.items():
+            curves[name] = curve.drawn(points)
+            if name in _NOISY:
+                curves[name]["smooth"] = curve.drawn(points, smoothed=True)
         return {
             "name": self.name,
             "finished": self.summary is not None,

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from sgcn.compute.inputs import RowStore
+from sgcn.errors import SgcnError
 from sgcn.graph import is_sparse
 from sgcn.rows.dense import DenseRows, MappedRows
 from sgcn.rows.sparse import SparseRows
@@ -16,6 +17,8 @@ from sgcn.rows.sparse import SparseRows
 
 def store_of(x: Any) -> RowStore:
     """The features ``x`` of a graph as they are: nothing is copied that has a type we can read."""
+    if x is None:
+        raise SgcnError("the graph has no features (x), expected one row for each node")
     if is_sparse(x):
         csr = (
             x.indptr.astype(np.int64, copy=False),

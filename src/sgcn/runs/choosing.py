@@ -1,9 +1,9 @@
-"""`auto`: options that are decided by short trials on validation nodes, one option after another."""
+"""`auto`: options that short trials on validation nodes decide, one option after another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sgcn.errors import SgcnError
@@ -15,37 +15,50 @@ from sgcn.sources import NodeSource
 from sgcn.task import train_nodes
 from sgcn.training.loop import fit
 
-#: What may be `auto`, in the order in which it is decided, and what is tried; of equals the first.
+#: What is tried where an option is `auto`, in this order; of equals the first.
 CANDIDATES: dict[str, tuple[Any, ...]] = {
     "model.layer": ("mean", "concat"),
-    "optimizer.name": ("muon", "adam"),
     "optimizer.lr": (1.0, 0.3, 3.0),  # times the optimiser's usual one
     "sampler.name": ("neighbor", "labor", "ladies"),
     "estimator.name": ("anchored++", "vrgcn", "sgcn"),
 }
-_STEPS = 100  # of a trial, or all trials together take a third of the run
+_STEPS = 100  # of a trial, unless all trials would take more than a third of the run
 
 #: Makes the model of a configuration for a graph.
 MakeModel = Callable[[Config, Graph], Model]
 
 
-def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], None]) -> Config:
-    """``config`` with a value for each option that is `auto`: that of the best trial.
+@dataclass(frozen=True)
+class _Trial:
+    """A candidate's configuration, and its best score on validation nodes, if it could be run."""
 
-    Trials depend on the seed alone. One with a costlier batch takes fewer steps.
+    config: Config
+    value: Any
+    score: dict[str, float] | None
+
+
+def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], None]) -> Config:
+    """``config`` with the best of the candidates for each option that is `auto`.
+
+    Trials depend on the seed alone. One with costlier steps takes fewer of them.
     """
-    open_keys = [key for key in CANDIDATES if key in config.auto]
-    count = sum(len(CANDIDATES[key]) for key in open_keys)
-    for key in open_keys:
-        trials = [_with(config, key, candidate) for candidate in CANDIDATES[key]]
-        costs = [_cost(trial, graph) for trial in trials]
-        budget = config.training.loop.budget(len(_source(config, graph)))
-        steps = max(10, min(_STEPS, budget // (3 * count)))
-        results: list[tuple[dict[str, float], int] | None] = []
-        for trial, cost in zip(trials, costs, strict=True):
-            taken = max(5, round(steps * min(costs) / cost))
-            results.append(_tried(trial, graph, make, taken))
-        config = _best(key, trials, results, graph, say)
+    count = sum(len(CANDIDATES[key]) for key in config.auto)
+    budget = config.training.loop.budget(len(_source(config, graph)))
+    steps = max(10, min(_STEPS, budget // (3 * max(count, 1))))
+    for key in CANDIDATES:
+        if key not in config.auto:
+            continue
+        configs = [_with(config, key, candidate) for candidate in CANDIDATES[key]]
+        costs = [_cost(each, graph) for each in configs]
+        trials = [
+            _tried(each, key, graph, make, max(5, round(steps * min(costs) / cost)))
+            for each, cost in zip(configs, costs, strict=True)
+        ]
+        best = _best(trials, key, graph)
+        config = best.config
+        by = config.training.task.on(graph).best_by
+        found = [f"{t.value} {'-' if t.score is None else f'{t.score[by]:.4f}'}" for t in trials]
+        say(f"{key} = {best.value}, by validation {by} after {steps} steps: {', '.join(found)}")
     return config
 
 
@@ -54,55 +67,36 @@ def _with(config: Config, key: str, candidate: Any) -> Config:
     tables = config.training.tables()
     if key == "optimizer.lr":
         candidate *= config.training.optimizer.name.usual_lr
-    table = {} if name == "name" else dict(tables[section])
-    if section == "optimizer" and name == "name":
-        own = config.training.optimizer.name.values()
-        table = {k: value for k, value in tables[section].items() if k not in own}
+    # Options of one sampler or estimator mean nothing to another.
+    table = {} if name == "name" else tables[section]
     made = make_config({"data": config.data, **tables, section: table | {name: candidate}})
     return replace(made, auto=config.auto)
 
 
-def _tried(
-    config: Config, graph: Graph, make: MakeModel, steps: int
-) -> tuple[dict[str, float], int] | None:
-    """The best validation score in ``steps`` steps; None for what cannot be combined or diverges."""
-    try:
-        fitted = fit(
-            make(config, graph), graph, training=config.training, progress=False,
-            epochs=None, steps=steps, patience=None, evaluate_every=max(1, steps // 4),
-            probe_every=None,
-        )  # fmt: skip
-    except SgcnError:
-        return None
-    return fitted.validation, steps
-
-
-def _best(
-    key: str,
-    trials: list[Config],
-    results: list[tuple[dict[str, float], int] | None],
-    graph: Graph,
-    say: Callable[[str], None],
-) -> Config:
-    """The trial with the best score, and a line that says why."""
-    task = trials[0].training.task.on(graph)
-    best: int | None = None
-    for k, result in enumerate(results):
-        if result is None:
-            continue
-        if best is None or task.improves(result[0], results[best][0]):  # type: ignore[index]
-            best = k
-    if best is None:
-        raise SgcnError(f"{key} is auto, but no trial could be run: choose one of {CANDIDATES[key]}")
+def _tried(config: Config, key: str, graph: Graph, make: MakeModel, steps: int) -> _Trial:
     section, _, name = key.partition(".")
-    words = []
-    for trial, result in zip(trials, results, strict=True):
-        value = trial.training.tables()[section][name]
-        found = "no" if result is None else f"{result[0][task.best_by]:.4f}"
-        words.append(f"{value} {found}")
-    chosen = trials[best].training.tables()[section][name]
-    say(f"{key} = {chosen}: validation {task.best_by} after {results[best][1]} steps: {', '.join(words)}")
-    return trials[best]
+    value = config.training.tables()[section][name]
+    try:
+        score = fit(
+            make(config, graph), graph, training=config.training, progress=False, epochs=None,
+            steps=steps, patience=None, evaluate_every=max(1, steps // 4), probe_every=None,
+        ).validation  # fmt: skip
+    except SgcnError:  # cannot be combined, or diverges
+        return _Trial(config, value, None)
+    return _Trial(config, value, score)
+
+
+def _best(trials: list[_Trial], key: str, graph: Graph) -> _Trial:
+    task = trials[0].config.training.task.on(graph)
+    best: _Trial | None = None
+    for trial in trials:
+        if trial.score is None:
+            continue
+        if best is None or best.score is None or task.improves(trial.score, best.score):
+            best = trial
+    if best is None:
+        raise SgcnError(f"{key} is auto and no candidate could be trained, expected a value for it")
+    return best
 
 
 def _source(config: Config, graph: Graph) -> NodeSource:
@@ -114,10 +108,12 @@ def _source(config: Config, graph: Graph) -> NodeSource:
 
 
 def _cost(config: Config, graph: Graph) -> float:
-    """What a regular step reads: entries and rows of one batch, for each of its passes."""
+    """What a step reads: entries and rows of one batch, for each of its passes."""
     training = config.training
-    depth = training.model.layers
     seeds = _source(config, graph).seeds(0, 0)
-    batch = training.sampler.sample(graph, seeds, Key(training.loop.seed), depth)
+    batch = training.sampler.sample(
+        graph, seeds, Key(training.loop.seed), training.model.layers,
+        training.sampler.init(graph),
+    )  # fmt: skip
     read = sum(block.edges + len(block.src) for block in batch.blocks)
     return float(read) * (2 if training.estimator.gradient.needs_snapshot else 1)

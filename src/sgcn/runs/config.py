@@ -11,7 +11,10 @@ from typing import Any
 
 from sgcn.errors import SgcnError
 from sgcn.options import parse_value
-from sgcn.training.options import Training, check_table
+from sgcn.training.options import Auto, Training, check_table
+
+#: Options that `auto` leaves to trials (see `sgcn.runs.choosing`).
+DECIDABLE = ("model.layer", "optimizer.lr", "sampler.name", "estimator.name")
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class Config:
 
     data: str
     training: Training
+    auto: tuple[str, ...] = ()  # options that are decided by trials before training
 
     def to_toml(self) -> str:
         lines = [f"data = {toml_value(self.data)}"]
@@ -32,10 +36,19 @@ class Config:
 def make_config(values: Mapping[str, Any]) -> Config:
     """A checked configuration from nested ``values``; what is missing takes its default."""
     tables = {key: value for key, value in values.items() if key != "data"}
+    auto = []
+    for option in DECIDABLE:
+        section, _, name = option.partition(".")
+        table = tables.get(section, {})
+        if isinstance(table, Mapping) and table.get(name) == "auto":
+            tables[section] = {key: value for key, value in table.items() if key != name}
+            auto.append(option)
     training = Training.of(tables)
+    if isinstance(training.model.layer, Auto) and "model.layer" not in auto:
+        auto.insert(0, "model.layer")
     if not isinstance(values.get("data"), str):
         raise SgcnError("the configuration names no data, expected data = NAME, directory or .npz")
-    return Config(values["data"], training)
+    return Config(values["data"], training, tuple(auto))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -77,4 +90,7 @@ def toml_value(value: Any) -> str:
         return str(int(value))
     if isinstance(value, Real):
         return repr(float(value))
-    raise TypeError(f"{value!r} is no value of an option")
+    raise SgcnError(
+        f"{value!r} is a {type(value).__name__}, which no file can hold, expected its name: "
+        "functions are for fit"
+    )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +26,9 @@ from sgcn.graph import Graph
 from sgcn.machine import peak_memory
 from sgcn.nn import Model, make_model
 from sgcn.runs import curves
+from sgcn.runs.choosing import decide
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, SCALING, STATE, SUMMARY, is_run
-from sgcn.task import Task
 from sgcn.training.checkpoints import write_tensors
 from sgcn.training.checks import check_features, rehearse
 from sgcn.training.events import to_json
@@ -41,12 +43,13 @@ MakeProbe = Callable[[LoopOptions, Model], Callback]
 
 def prepare(config: Config) -> tuple[Config, Graph, Model]:
     """The graph and the fresh model of ``config``, everything checked before any work starts."""
-    config, graph, model, _ = _prepare(config)
+    config, graph, _ = _opened(config)
+    config, model = _with_model(config, graph)
     return config, graph, model
 
 
-def _prepare(config: Config, run: Path | None = None) -> tuple[Config, Graph, Model, Scaling]:
-    """The same, and how the features were scaled: as ``run`` has kept it, if it has."""
+def _opened(config: Config, run: Path | None = None) -> tuple[Config, Graph, Scaling]:
+    """The graph, and how its features were scaled: as ``run`` has kept it, if it has."""
     training = config.training
     graph = open_data(config.data, **training.graph.values() | {"features": "raw"})
     if is_file(config.data):  # a run may be resumed from another folder
@@ -55,14 +58,21 @@ def _prepare(config: Config, run: Path | None = None) -> tuple[Config, Graph, Mo
     scaling = _scaling(graph, training.graph.features, run)
     graph = scaling.apply(graph)
     training = replace(training, graph=replace(training.graph, features=scaling.kind))
-    task = Task.of(graph)
+    return replace(config, training=training), graph, scaling
+
+
+def _with_model(config: Config, graph: Graph) -> tuple[Config, Model]:
+    """The fresh model, of a layer by the kind of labels if no trial has decided it."""
+    training = config.training
+    task = training.task.on(graph)
     if isinstance(training.model.layer, Auto):
         layer = "concat" if task.multi_label else "mean"
         training = replace(training, model=training.model.with_options(layer=layer))
     model = make_model(
-        graph.x.shape[1], task.classes, **training.model.values(), seed=training.loop.seed
+        graph.x.shape[1], task.outputs, **training.model.values(), seed=training.loop.seed
     )
-    return replace(config, training=training), graph, model, scaling
+    model.scale_outputs(task.scale)
+    return replace(config, training=training), model
 
 
 def _scaling(graph: Graph, kind: str, run: Path | None) -> Scaling:
@@ -102,13 +112,18 @@ def train(
     """Train into the run directory ``out``; its summary. With ``force`` it may replace a run."""
     if not resume:
         check_output(out, force=force)
-    config, graph, model, scaling = _prepare(config, out if resume else None)
+    config, graph, scaling = _opened(config, out if resume else None)
+    if config.auto and not resume:
+        say = (lambda line: None) if quiet else partial(print, file=sys.stderr, flush=True)
+        config = decide(config, graph, lambda c, g: _with_model(c, g)[1], say)
+    config, model = _with_model(config, graph)
     training = config.training
     if training.loop.preaggregate is None:
         pays = worth_preaggregating(model, graph, training.sampler)
         training = training.changed(preaggregate=pays)
     config = replace(config, training=training)
     rehearse(training, graph, model)
+    text = config.to_toml()
     loop = training.loop
     callbacks = []
     if loop.probe_every is not None:
@@ -124,7 +139,7 @@ def train(
             out.mkdir(parents=True)
             if kept := scaling.tensors():
                 write_bytes(out / SCALING, save_array(kept))
-            write_text(out / CONFIG, config.to_toml())
+            write_text(out / CONFIG, text)
         sinks: list[Sink] = [JsonLines(out / METRICS)]
         if not quiet:
             sinks.append(Progress())
@@ -193,7 +208,8 @@ def read_config(run: Path) -> Config:
 
 def open_run(run: Path) -> tuple[Config, Graph, Model]:
     """A finished run's configuration, graph and trained model."""
-    config, graph, model, _ = _prepare(read_config(run), run)
+    config, graph, _ = _opened(read_config(run), run)
+    config, model = _with_model(config, graph)
     if not (run / MODEL).is_file():
         raise SgcnError(
             f"{run} has no {MODEL} yet, expected a finished run: sgcn train --resume {run}"

@@ -16,7 +16,7 @@ from sgcn.nn import Model
 from sgcn.rng import Key
 from sgcn.rows import store_of
 from sgcn.samplers import make_sampler
-from sgcn.task import Task, train_nodes
+from sgcn.task import train_nodes
 from sgcn.training.options import Training
 
 
@@ -58,7 +58,7 @@ def check_model(model: Any) -> None:
 
 def rehearse(training: Training, graph: Graph, model: Model) -> None:
     """Run ``model`` on the sample of one node: what does not fit shows before any work is done."""
-    task, early = Task.of(graph), bool(training.loop.preaggregate)
+    task, early = training.task.on(graph), bool(training.loop.preaggregate)
     if model.depth - early < 1:
         raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")
     # Subgraphs fit any depth and hold their own rows; a small sample stands in for a big one.
@@ -69,15 +69,15 @@ def rehearse(training: Training, graph: Graph, model: Model) -> None:
     operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
     try:
         with torch.no_grad():
-            logits = model(([Preaggregated(x)] if early else []) + operators, x)
+            outputs = model(([Preaggregated(x)] if early else []) + operators, x).shape[1]
     except (RuntimeError, ValueError) as error:
         said = str(error).partition("\n")[0]
         raise SgcnError(
             f"the model does not run on a graph with {x.shape[1]} features ({said}), expected "
-            f"layers whose widths fit, like those of make_model({x.shape[1]}, {task.classes})"
+            f"layers whose widths fit, like those of make_model({x.shape[1]}, {task.outputs})"
         ) from error
-    if logits.shape[1] != task.classes:
+    if outputs != task.outputs:
         raise SgcnError(
-            f"the model gives {logits.shape[1]} numbers for each node, expected {task.classes}: "
-            "one for each class"
+            f"the model gives {outputs} outputs a node and y holds {task.outputs} {task.kind}, "
+            f"expected one output for each: make_model(features, {task.outputs})"
         )

@@ -35,7 +35,7 @@ from sgcn.rng import Key, check_seed
 from sgcn.rows import store_of
 from sgcn.samplers import NodeSet
 from sgcn.sources import Loader, PoolSource, Source
-from sgcn.task import Task, split_nodes, train_nodes
+from sgcn.task import split_nodes, train_nodes
 from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
 from sgcn.training.checks import check_features, check_model, rehearse
@@ -98,10 +98,11 @@ def fit(
     """Train ``model`` on ``graph``, keep the weights that validate best, and score them.
 
     ``options`` are ``sampler``, ``estimator`` and ``optimizer``, by name or as objects (an
-    optimiser also as one of torch, or as a function of the parameters), and the keys of
+    optimiser also as one of torch, or as a function of the parameters), and the keys of [task],
     [optimizer] and [training], which docs/training.md lists; they change what ``training`` says.
-    With ``state`` a folder, training can be killed at any moment: the same call goes on bit by bit.
-    ``progress`` is shown by default where somebody watches.
+    ``loss`` and ``metrics`` may be functions. With ``state`` a folder, training can be killed at
+    any moment: the same call goes on bit by bit. ``progress`` is shown by default where somebody
+    watches.
     """
     given = options.pop("optimizer") if _is_optimizer(options.get("optimizer")) else None
     ignored = [row[0] for row in OptimizerOptions.listed() if given and row[0] in options]
@@ -114,6 +115,10 @@ def fit(
     loop = training.loop
     check_model(model)
     check_features(graph)
+    if loop.preaggregate is None:
+        training = training.changed(
+            preaggregate=worth_preaggregating(model, graph, training.sampler)
+        )
     rehearse(training, graph, model)
     if loop.probe_every is not None and not callbacks:
         raise SgcnError(
@@ -208,7 +213,8 @@ class _Run:
         self.options, self.sinks, self.state = training.loop, sinks, state
         self._cuts_after = training.optimizer.schedule.cuts_after
         self.seed, self.batch_size = check_seed(self.options.seed), self.options.batch_size
-        self.task = Task.of(graph)
+        self.task = training.task.on(graph)
+        model.scale_outputs(self.task.scale)
         self.validation = torch.from_numpy(split_nodes(graph, 1))
         self.test = torch.from_numpy(split_nodes(graph, 2))
         set_kernel_threads(torch.get_num_threads())
@@ -240,9 +246,6 @@ class _Run:
         """What computes the steps and what names their seeds, on the graph that is trained on."""
         options, graph, task = self.options, self.graph, self.task
         train, scored = train_nodes(graph), None if self.average else split_nodes(graph, 1)
-        early = options.preaggregate
-        if early is None:
-            early = worth_preaggregating(self.model, graph, training.sampler)
         if options.inductive:
             seen = np.asarray(graph.split) == 0
             graph = graph.subgraph(seen)
@@ -255,8 +258,8 @@ class _Run:
         )  # fmt: skip
         engine = Engine(
             training.estimator, self.model, graph, task, train, training.sampler,
-            seed=self.seed, preaggregate=early, scratch=self.state, scored=scored,
-            steps=options.budget(len(loader)),
+            seed=self.seed, preaggregate=bool(options.preaggregate), scratch=self.state,
+            scored=scored, steps=options.budget(len(loader)),
         )  # fmt: skip
         return engine, loader
 
@@ -402,10 +405,9 @@ class _Run:
 
     def _score(self, logits: Tensor, evaluation: float = 0.0) -> None:
         score = self.task.score(logits, self.validation)
-        by, known, steps = self.options.best_by, self.result.validation, self.result.steps
-        sign = 1.0 if by == "f1_micro" else -1.0
+        steps = self.result.steps
         # Without validation nodes scores are NaN and the last weights are as good as any.
-        better = not known or not sign * score[by] <= sign * known[by]
+        better = not self.result.validation or self.task.improves(score, self.result.validation)
         if better:
             self.result.validation, self.result.best_step = score, steps
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}

@@ -40,9 +40,15 @@ class Kind(Options):
         return made(parameters, lr=lr, **options)
 
 
+_MOST_ROWS = 16384  # of a matrix that Muon moves
+
+
 @dataclass(frozen=True)
 class Muon(Kind):
-    """Matrices take orthogonalised steps, as large as Adam's; Adam moves everything else."""
+    """Matrices take orthogonalised steps, as large as Adam's; Adam moves everything else.
+
+    Also matrices of so many rows that to orthogonalise them would cost more than all of a step.
+    """
 
     torch_name = "Muon"
     usual_lr = 0.02
@@ -60,7 +66,11 @@ class Muon(Kind):
         from sgcn.training.joined import Joined
 
         given = list(parameters)
-        matrices, others = ([p for p in given if (p.ndim == 2) == so] for so in (True, False))
+        small = [p.ndim == 2 and max(p.shape) <= _MOST_ROWS for p in given]
+        matrices, others = (
+            [p for p, taken in zip(given, small, strict=True) if taken == so]
+            for so in (True, False)
+        )
         parts: list[Optimizer] = []
         if matrices:
             parts.append(without_dynamo(torch.optim.Muon)(

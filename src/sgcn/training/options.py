@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sgcn.errors import SgcnError
 from sgcn.options import (
     Options,
+    Rule,
     choice,
     flag,
     integer,
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from sgcn.estimators import Estimator
+    from sgcn.graph import Graph
     from sgcn.samplers import Sampler
+    from sgcn.task import Task
 
 
 @dataclass(frozen=True)
@@ -85,12 +88,90 @@ class GraphOptions(Options):
     )  # fmt: skip
 
 
+def _losses() -> tuple[str, ...]:
+    from sgcn.task import LOSSES
+
+    return ("auto", *LOSSES)
+
+
+def _metrics() -> tuple[str, ...]:
+    from sgcn.metrics import METRICS
+
+    return tuple(METRICS)
+
+
+def _named_or_function(rule: Rule) -> Rule:
+    """A name, or in `fit` a function."""
+    return Rule(
+        lambda: f"{rule.words}, or in fit a function",
+        lambda v: (callable(v) and not isinstance(v, type)) or rule.test(v),
+        rule.names,
+    )
+
+
+def _class_weights(value: Any) -> bool:
+    numbers = isinstance(value, tuple) and len(value) > 0 and all(map(real(0.0).test, value))
+    return value == "balanced" or (numbers and max(value) < float("inf"))
+
+
+@dataclass(frozen=True)
+class TaskOptions(Options):
+    """[task]"""
+
+    loss: Any = option(
+        "auto",
+        _named_or_function(name_in(_losses)),
+        "of a node; auto: cross_entropy for classes, bce for sets of labels, mse for numbers",
+    )
+    class_weight: str | tuple[float, ...] | None = option(
+        None,
+        optional(Rule("balanced, or a number >= 0 a class", _class_weights)),
+        "what a node counts, by its class; balanced: every class the same in all",
+    )
+    label_smoothing: float = option(
+        0.0, share(), "share of the target spread over all classes (cross_entropy and bce)"
+    )
+    metrics: Any = option(
+        "auto",
+        Rule(
+            lambda: f"auto, or some of {', '.join(_metrics())}, or in fit functions",
+            lambda v: (
+                v == "auto"
+                or (isinstance(v, tuple) and all(isinstance(m, str) or callable(m) for m in v))
+            ),
+        ),
+        "what is scored beside the loss; auto: f1_micro, or mae and r2 for numbers",
+    )
+    best_by: str = option(
+        "auto",
+        Rule("auto, loss or the name of a metric", lambda v: isinstance(v, str)),
+        "what the best weights are best in; auto: the first of metrics, for numbers the loss",
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.metrics, str) and self.metrics != "auto":
+            names = tuple(name.strip() for name in self.metrics.split(","))
+            object.__setattr__(self, "metrics", names)
+        elif callable(self.metrics):
+            object.__setattr__(self, "metrics", (self.metrics,))
+        weights: Any = self.class_weight
+        if hasattr(weights, "tolist"):  # an array or a tensor
+            object.__setattr__(self, "class_weight", weights.tolist())
+        super().__post_init__()
+
+    def on(self, graph: Graph) -> Task:
+        """The task that this makes of the labels of ``graph``."""
+        from sgcn.task import Task
+
+        return Task.of(graph, **self.values())
+
+
 @dataclass(frozen=True)
 class ModelOptions(Options):
     """[model]"""
 
     layer: Options = choice(
-        _Layers(), "auto", "kind of layer; auto: mean, or concat for multi-label"
+        _Layers(), "auto", "kind of layer; auto: mean or concat, by a short trial of both"
     )
     layers: int = option(2, integer(), "graph layers L", flag="--layers")
     widths: int | tuple[int, ...] = option(
@@ -119,9 +200,10 @@ class ModelOptions(Options):
 class OptimizerOptions(Options):
     """[optimizer]"""
 
-    name: Kind = choice(OPTIMIZERS, "adam", "of torch.optim")
+    name: Kind = choice(OPTIMIZERS, "muon", "of torch.optim")
     lr: float | None = option(
-        None, optional(real(0.0, open_=True)), "learning rate; none: 0.02 for muon, else 0.01",
+        None, optional(real(0.0, open_=True)),
+        "learning rate; none: 0.02 for muon, else 0.01; auto, for a run: by short trials",
         flag="--lr",
     )  # fmt: skip
     schedule: Rate = choice(RATES, "constant", "course of the learning rate over the run")
@@ -175,7 +257,6 @@ class LoopOptions(Options):
         None, optional(integer()),
         "steps between scores, where no snapshot gives one; none: by the cost of a score",
     )  # fmt: skip
-    best_by: str = option("f1_micro", one_of("f1_micro", "loss"), "what the best model is best in")
     probe_every: int | None = option(
         None, optional(integer()), "steps between looks at the gradient's error; none: no looks"
     )
@@ -210,6 +291,7 @@ _ESTIMATOR = Named("anchored++", "how embeddings and gradients are corrected", "
 #: The sections by their name in files, and what holds them: options, or a name with options.
 SECTIONS: dict[str, type[Options] | Named] = {
     "graph": GraphOptions,
+    "task": TaskOptions,
     "model": ModelOptions,
     "sampler": _SAMPLER,
     "estimator": _ESTIMATOR,
@@ -245,13 +327,14 @@ def _estimator(name: str = _ESTIMATOR.default, **options: Any) -> Estimator:
 
 @dataclass(frozen=True)
 class Training:
-    """What decides a run, besides its data: six sections, checked when they are made.
+    """What decides a run, besides its data: seven sections, checked when they are made.
 
     ``graph`` and ``model`` say how the graph is opened and the model made; `fit`, which is given
     both, reads the others. An estimator without a name gets that of the closest one.
     """
 
     graph: GraphOptions = field(default_factory=GraphOptions)
+    task: TaskOptions = field(default_factory=TaskOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
     sampler: Sampler = field(default_factory=_sampler)
     estimator: Estimator = field(default_factory=_estimator)
@@ -265,6 +348,7 @@ class Training:
 
         for name, kind, words in (
             ("graph", GraphOptions, "GraphOptions"),
+            ("task", TaskOptions, "TaskOptions"),
             ("model", ModelOptions, "ModelOptions"),
             ("sampler", Sampler, "what make_sampler returns"),
             ("estimator", Estimator, "what make_estimator returns"),
@@ -296,6 +380,7 @@ class Training:
         estimator = {"name": _ESTIMATOR.default, **tables.get("estimator", {})}
         return cls(
             graph=GraphOptions.of(tables.get("graph", {})),
+            task=TaskOptions.of(tables.get("task", {})),
             model=ModelOptions.of(tables.get("model", {})),
             sampler=_sampler(**tables.get("sampler", {})),
             estimator=_estimator(**estimator),
@@ -308,6 +393,7 @@ class Training:
         """The tables that `of` makes this of, defaults included."""
         return {
             "graph": self.graph.values(),
+            "task": self.task.values(),
             "model": self.model.values(),
             "sampler": {"name": self.sampler.name, **self.sampler.values()},
             "estimator": {"name": self.estimator_name, **self.estimator.values()},
@@ -344,6 +430,8 @@ class Training:
             kept = {key: value for key, value in self.optimizer.values().items()
                     if key not in self.optimizer.name.values()}  # fmt: skip
             made["optimizer"] = OptimizerOptions.of(kept | {"name": chosen} | own)
+        task = {key: keywords.pop(key) for key in self.task.values() if key in keywords}
+        made["task"] = replace(self.task, **task)
         return replace(self, **made, loop=replace(self.loop, **keywords))
 
 
@@ -357,7 +445,8 @@ def keywords_of_fit() -> dict[str, Any]:
     """The keywords of `fit` that decide a run, with their defaults."""
     names = {"sampler": _SAMPLER.default, "estimator": _ESTIMATOR.default}
     optimizer, *others = OptimizerOptions.listed()
-    for name, default, *_ in (("optimizer", *optimizer[1:]), *others, *LoopOptions.listed()):
+    others += [*TaskOptions.listed(), *LoopOptions.listed()]
+    for name, default, *_ in (("optimizer", *optimizer[1:]), *others):
         names.setdefault(name, default)  # optimisers may share an option with another default
     return names
 

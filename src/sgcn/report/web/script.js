@@ -1,9 +1,9 @@
 // The page itself: what is shown, the switches, and following a run that is not finished.
 
-const METRICS = [
+const metricsOf = (runs) => [
   { key: "loss", title: "Loss", note: "training, each step", log: true },
-  { key: "f1", title: "Validation F1", note: "micro", log: false },
-  { key: "validation_loss", title: "Validation loss", note: "", log: true },
+  ...scoresOf(runs).map((name) =>
+    ({ key: `validation_${name}`, title: `Validation ${scoreLabel(name)}`, note: "", log: name === "loss" })),
   { key: "gradient_norm", title: "Gradient norm", note: "of what the optimiser gets", log: true },
   { key: "gradient_error", title: "Gradient error", note: "relative mean square", log: true },
   { key: "norm_growth", title: "Norm growth", note: "of the tables since the snapshot", log: false },
@@ -92,12 +92,14 @@ function headline() {
 function figures() {
   const { runs } = view, one = runs.length === 1;
   byId("figures").hidden = new Set(runs.map((run) => run.summary.data)).size > 1;
+  const [first] = scoresOf(runs), score = scoreLabel(first);
   const wanted = one
-    ? [["test_f1", "Test F1"], ["validation_f1", "Validation F1"], ["steps", "Steps"], ["seconds", "Time"], ["memory", "Peak memory"]]
-    : [["test_f1", "Best test F1"], ["validation_f1", "Best validation F1"], ["seconds", "Shortest run"], ["memory", "Least memory"]];
+    ? [[`test_${first}`, `Test ${score}`], [`validation_${first}`, `Validation ${score}`], ["steps", "Steps"], ["seconds", "Time"], ["memory", "Peak memory"]]
+    : [[`test_${first}`, `Best test ${score}`], [`validation_${first}`, `Best validation ${score}`], ["seconds", "Shortest run"], ["memory", "Least memory"]];
   const units = { seconds: "s", memory: "MB" };
   byId("figures").replaceChildren(...wanted.flatMap(([key, title]) => {
-    const column = COLUMNS.find((each) => each.key === key);
+    const column = columnsOf(runs).find((each) => each.key === key);
+    if (!column) return [];
     const having = runs.filter((run) => isNumber(column.of(run)) && (one || run.finished));
     if (!having.length) return [];
     const value = Math[column.best ?? "max"](...having.map(column.of));
@@ -143,8 +145,11 @@ function accept(data) {
   view.data = data;
   view.runs = data.runs.map((run, index) => ({ ...run, index }));
   const names = view.runs.map((run) => run.name).join("\n");
-  const metrics = METRICS.filter((metric) => view.runs.some((run) => run.curves[metric.key]));
-  if (names !== before) { legend(); sortHead(view); }
+  const metrics = metricsOf(view.runs).filter((metric) => view.runs.some((run) => run.curves[metric.key]));
+  const columns = runColumns(view.runs).map((column) => column.key).join("\n");
+  if (names !== before) legend();
+  if (columns !== view.columns) sortHead(view);
+  view.columns = columns;
   if (metrics.length !== view.charts.length) {
     view.charts = metrics.map((metric) => new Chart(metric, view));
     byId("charts").replaceChildren(...view.charts.map((chart) => chart.element));

@@ -3,16 +3,31 @@
 const PARTS_TITLES = { sampling: "Sampling", transfer: "Transfer", compute: "Compute", snapshot: "Snapshots",
   evaluation: "Evaluation", rest: "Rest" };
 
+/** What validation and test nodes are scored by in any of the runs, the loss last. */
+function scoresOf(runs) {
+  const scores = runs.flatMap(({ summary }) => [summary.validation, summary.test].filter(Boolean));
+  const names = new Set(scores.flatMap(Object.keys));
+  names.delete("loss");
+  return [...names, "loss"];
+}
+const scoreLabel = (name) => view.data.metrics[name]?.label ?? name;
+
+/** The column of a score; what is better is not known of a function of one's own. */
+function scoreColumn(runs, part, title, name) {
+  const of = (run) => run.summary[part]?.[name], large = runs.map(of).some((value) => Math.abs(value) >= 100);
+  return { key: `${part}_${name}`, title: `${title} ${scoreLabel(name)}`, of, ...(large ? {} : { decimals: 4 }),
+    best: name === "loss" ? "min" : view.data.metrics[name]?.best };
+}
+
 /** Columns of the table of runs: key, title, value of a summary, decimals (or digits of the column). */
-const COLUMNS = [
+const columnsOf = (runs) => [
   { key: "name", title: "Run", of: (run) => run.name },
   { key: "data", title: "Data", of: (run) => run.summary.data },
   { key: "sampler", title: "Sampler", of: (run) => run.summary.sampler },
   { key: "estimator", title: "Estimator", of: (run) => run.summary.estimator },
   { key: "seed", title: "Seed", of: (run) => run.summary.seed, decimals: 0 },
-  { key: "test_f1", title: "Test F1", of: (run) => run.summary.test?.f1_micro, decimals: 4, best: "max" },
-  { key: "validation_f1", title: "Val. F1", of: (run) => run.summary.validation?.f1_micro, decimals: 4, best: "max" },
-  { key: "test_loss", title: "Test loss", of: (run) => run.summary.test?.loss, decimals: 4, best: "min" },
+  ...scoresOf(runs).flatMap((name) => [scoreColumn(runs, "test", "Test", name),
+    ...(name === "loss" ? [] : [scoreColumn(runs, "validation", "Val.", name)])]),
   { key: "best_step", title: "Best step", of: (run) => run.summary.best_step, decimals: 0 },
   { key: "steps", title: "Steps", of: (run) => run.summary.steps, decimals: 0 },
   { key: "snapshots", title: "Snapshots", of: (run) => run.summary.snapshots, decimals: 0 },
@@ -39,7 +54,7 @@ const SHARED = ["data", "sampler", "estimator", "seed"];
 
 function runColumns(runs) {
   const tells = (column) => !SHARED.includes(column.key) || new Set(runs.map(column.of)).size > 1;
-  return COLUMNS.filter(tells);
+  return columnsOf(runs).filter(tells);
 }
 
 function sortHead(view) {
@@ -58,7 +73,7 @@ function sortHead(view) {
 
 function sortedRows(view) {
   const columns = runColumns(view.runs), { key, down } = view.sort;
-  const by = COLUMNS.find((column) => column.key === key);
+  const by = columnsOf(view.runs).find((column) => column.key === key);
   const sorted = [...view.runs];
   if (by) sorted.sort((a, b) => compare(by.of(a), by.of(b), down));
   for (const head of byId("runs-table").tHead.rows[0].cells)

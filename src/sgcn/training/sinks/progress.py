@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import IO, Any
 
+from sgcn.metrics import key_of, label, shown
 from sgcn.training.events import Event, ScoreEvent, StepEvent
 from sgcn.training.sinks.base import Sink
 
@@ -37,7 +38,8 @@ class Progress(Sink):
                 self._bar.set_description(f"epoch {event.epoch + 1}", refresh=False)
                 self._bar.set_postfix_str(f"loss {event.loss:.4f}{state['score']}", refresh=False)
         elif isinstance(event, ScoreEvent):
-            state["score"] = f", validation F1 {event.validation['f1_micro']:.4f}"
+            key = key_of(event.validation)
+            state["score"] = f", validation {label(key)} {shown(event.validation[key])}"
             late = event.step >= state["line"] or event.step == self._steps
             if self._bar is None and late:
                 state["line"] = event.step + self._steps // _LINES
