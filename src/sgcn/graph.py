@@ -22,7 +22,6 @@ Array = npt.NDArray[Any]
 Normalization = Literal["sym", "row"]
 T = TypeVar("T")
 
-_MANY = 1 << 20  # entries from which sorting on all cores pays
 _OPTIONS = ("directed", "normalization", "self_loops")
 
 
@@ -183,30 +182,14 @@ class Graph:
         directed: bool,
         options: dict[str, Any],
     ) -> Graph:
-        loops = options.get("self_loops", True)
-        if values is None:
-            indptr, indices = csr.scatter_edges(rows, cols, n, not directed, loops)
-            sort = csr.sort_many_rows if len(indices) > _MANY else csr.sort_rows
-            kept = sort(indptr, indices)
-            fitted = csr.compact_rows(indptr, indices, kept)
-            if fitted[-1] != indptr[-1]:
-                indices = indices[: fitted[-1]].copy()
-            return cls(fitted, indices, directed=directed, **options)
-        # Repeated entries add up; the two directions of an edge take the larger weight, so that
-        # a matrix which is symmetric already stays as it is.
-        matrix = sp.coo_array((values, (rows, cols)), shape=(n, n)).tocsr()
-        if loops:
-            matrix.setdiag(0)
-        matrix = matrix if directed else matrix.maximum(matrix.T).tocsr()
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        return cls(
-            matrix.indptr.astype(np.int64, copy=False),
-            matrix.indices.astype(np.int32, copy=False),
-            matrix.data.astype(np.float32, copy=False),
-            directed=directed,
-            **options,
-        )
+        weights = np.empty(0, np.float32) if values is None else values
+        indptr, *made = csr.sorted_rows(
+            lambda: [(rows, cols, weights)], n, both=not directed, weighted=values is not None,
+            drop_loops=options.get("self_loops", True),
+        )  # fmt: skip
+        # A part of a larger array would keep all of it in memory.
+        fitted = (array if array.base is None else array.copy() for array in made)
+        return cls(indptr, *fitted, directed=directed, **options)
 
     # -- what it is ---------------------------------------------------------------------------
 
