@@ -480,13 +480,14 @@ def test_labels_along_edges(graph, data):
 @given(st.lists(st.lists(st.sampled_from([0.0, -0.0, 1.5, -3.0]), min_size=3, max_size=3)))
 def test_row_hashes(rows):
     x = np.array(rows, np.float32).reshape(-1, 3)
-    words, sign = x.view(np.uint32), np.uint64(1 << 31)
-    wanted = twins.describe.row_hashes(words, sign)
-    assert_same([describe.row_hashes(words, sign)], [wanted])
-    matrix = sp.csr_array(x)
-    parts = (matrix.indptr, matrix.indices, matrix.data.view(np.uint32), sign)
-    assert_same([describe.sparse_row_hashes(*parts)], [wanted])
-    assert_same([twins.describe.sparse_row_hashes(*parts)], [wanted])
+    sign = np.uint64(1 << 31)
+    dense = np.arange(len(x) + 1) * 3, np.tile(np.arange(3), len(x)), x.reshape(-1)
+    stored = sp.csr_array(x)
+    wanted = twins.describe.row_hashes(*dense[:2], dense[2].view(np.uint32), sign)
+    for indptr, indices, values in (dense, (stored.indptr, stored.indices, stored.data)):
+        parts = (indptr, indices, values.view(np.uint32), sign)
+        assert_same([describe.row_hashes(*parts)], [wanted])
+        assert_same([twins.describe.row_hashes(*parts)], [wanted])
 
 
 # -- synthetic.py -------------------------------------------------------------------------------
