@@ -40,7 +40,7 @@ def distinct(seeds: Any, position: Any) -> Any:
 
 
 @njit(inline="always")
-def _block(p: Any, rows: Any, parts: Any, target: Any) -> Any:
+def _block(rows: Any, parts: Any, target: Any) -> Any:
     """A block whose sources begin with its rows, with rows weighed."""
     indptr, indices, weights, src = parts
     rescale_rows(indptr, weights, rows, target)
@@ -56,7 +56,7 @@ def neighbor_batch(
     above, drawn = rows, []
     for layer in range(len(sizes)):
         parts = neighbor_block(p, above, sizes[layer], streams[layer], position, mark)
-        drawn.append(_block(p, above, parts, target))
+        drawn.append(_block(above, parts, target))
         above = parts[3]
     return rows, shares, drawn
 
@@ -84,7 +84,7 @@ def labor_batch(p: Any, seeds: Any, sizes: Any, streams: Any, target: Any, posit
     above, drawn = rows, []
     for layer in range(len(sizes)):
         parts = labor_block(p, above, sizes[layer], streams[layer], position)
-        drawn.append(_block(p, above, parts, target))
+        drawn.append(_block(above, parts, target))
         above = parts[3]
     return rows, shares, drawn
 
