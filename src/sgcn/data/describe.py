@@ -173,16 +173,11 @@ def _features(x: Any) -> FeatureFacts:
             nonzero, zero_rows = nonzero + filled.sum(), zero_rows + (filled == 0).sum()
         constant = np.count_nonzero(least == most)
         low, high = (least.min(), most.max()) if width else (0, 0)
+    density = float(nonzero / max(n * width, 1))
     return FeatureFacts(
-        width=width,
-        sparse=is_sparse(x),
-        dtype=str(x.dtype),
-        density=float(nonzero / max(n * width, 1)),
-        least=float(low),
-        most=float(high),
-        constant=int(constant),
-        zero_rows=int(zero_rows),
-    )
+        width, is_sparse(x), str(x.dtype), density, float(low), float(high),
+        constant=int(constant), zero_rows=int(zero_rows),
+    )  # fmt: skip
 
 
 def _labels(y: Any) -> LabelFacts:

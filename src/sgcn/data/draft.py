@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.chunks import chunks, progress
+from sgcn.data.checks import check_rows
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, checked_weights
 from sgcn.kernels import csr
@@ -75,9 +76,8 @@ class Draft(Writer):
         """Add the topology and P of ``graph``, if the rows are of its nodes."""
         n = len(graph)
         for name in ("x", "y", "split"):
-            rows = self.arrays[name]["shape"][0] if name in self.arrays else n
-            if rows != n:
-                raise SgcnError(f"{name} has {rows} rows, expected {n}, one for each node")
+            if name in self.arrays:
+                check_rows(self.arrays[name]["shape"][0], n, name)
         graph.write_topology(self)
 
 

@@ -33,10 +33,7 @@ from sgcn.kernels.subgraphs import reweight_nodes, reweight_parts
 def distinct(seeds: Any, position: Any) -> Any:
     """The distinct seeds in order of first appearance, and their shares of all seeds."""
     rows, counts = unique_counts(seeds, position)
-    shares = np.empty(len(rows), np.float32)
-    for k in range(len(rows)):
-        shares[k] = counts[k] / len(seeds)
-    return rows, shares
+    return rows, (counts / len(seeds)).astype(np.float32)
 
 
 @njit(inline="always")
@@ -133,9 +130,7 @@ def node_batch(
     counts = np.rint(factor * size * law)
     kept = reweight_nodes(indptr, indices, weights, counts, law, size)
     rescale_rows(indptr, weights, nodes, target)
-    shares = np.empty(len(nodes), np.float32)
-    for k in range(len(nodes)):
-        shares[k] = mask[nodes[k]] / (kept[k] * seeds)
+    shares = (mask[nodes] / (kept * seeds)).astype(np.float32)
     return indptr, indices, weights, nodes, places, shares
 
 
