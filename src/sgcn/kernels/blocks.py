@@ -590,7 +590,8 @@ def law_sources(columns: Any, head: Any, size: int, stream: Any, position: Any) 
             drawn[taken] = j
             taken += position[index(j)] < 0
     else:
-        others = np.flatnonzero((position < 0) & (law > 0.0)).astype(np.int32)
+        free = position[: len(law)] < 0  # a thread's array may be longer than this graph
+        others = np.flatnonzero(free & (law > 0.0)).astype(np.int32)
         cumulative = np.cumsum(law[others])
         outside = cumulative[-1] if len(others) > 0 else 0.0
         drawn = others[_picks(cumulative, size, stream, False)]
