@@ -156,14 +156,24 @@ class Graph:
         cls, rows: Array, cols: Array, values: Array | None, n: int, directed: bool,
         options: dict[str, Any],
     ) -> Graph:  # fmt: skip
-        weights = np.empty(0, np.float32) if values is None else values
-        indptr, *made = csr.sorted_rows(
-            lambda: [(rows, cols, weights)], n, both=not directed, weighted=values is not None,
-            drop_loops=options.get("self_loops", True),
-        )  # fmt: skip
-        # A part of a larger array would keep all of it in memory.
-        fitted = (array if array.base is None else array.copy() for array in made)
-        return cls(indptr, *fitted, directed=directed, **options)
+        loops = options.get("self_loops", True)
+        if values is None:
+            edges = [(rows, cols, np.empty(0, np.float32))]
+            indptr, indices = csr.sorted_rows(lambda: edges, n, both=not directed, drop_loops=loops)
+            if indices.base is not None:  # a part, which would keep the larger array in memory
+                indices = indices.copy()
+            return cls(indptr, indices, directed=directed, **options)
+        # Repeated entries add up; the two directions of an edge take the larger weight, so that
+        # a matrix which is symmetric already stays as it is.
+        matrix = sp.coo_array((values, (rows, cols)), shape=(n, n)).tocsr()
+        if loops:
+            matrix.setdiag(0)
+        matrix = matrix if directed else matrix.maximum(matrix.T).tocsr()
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        indptr = matrix.indptr.astype(np.int64, copy=False)
+        indices = matrix.indices.astype(np.int32, copy=False)
+        return cls(indptr, indices, matrix.data, directed=directed, **options)
 
     # -- what it is ---------------------------------------------------------------------------
 
