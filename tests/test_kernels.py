@@ -36,8 +36,8 @@ SORTING = ("sort_rows", "sort_many_rows", "compact_rows")  # together they are `
 
 PLACING = ("count_edges", "place_edges")  # together they are `scatter_edges`
 
-#: Together they are `Graph.from_edges` with weights: see data/importers/test_memory.py.
-WEIGHTED = ("place_weighted_edges", "sort_weighted_rows", "merge_rows")
+#: Together they are `weighted_rows`.
+WEIGHTED = ("sort_weighted_rows", "turn_rows", "merge_rows")
 
 GROWING = ("place_names",)  # a larger table for `number_names`
 
@@ -386,11 +386,21 @@ edge_lists = st.integers(1, 10).flatmap(
 )
 
 
+def scatter_edges(rows, cols, n, both, drop_loops):
+    """Rows of edges in the order in which they come."""
+    indptr, none = np.zeros(n + 1, np.int64), np.empty(0, np.float32)
+    csr.count_edges(indptr[1:], rows, cols, both, drop_loops)
+    indptr = np.cumsum(indptr)
+    indices = np.empty(indptr[-1], np.int32)
+    csr.place_edges(indices, none, indptr[:-1].copy(), rows, cols, none, both, drop_loops)
+    return indptr, indices
+
+
 @given(edge_lists, st.booleans(), st.booleans())
 def test_edges_become_sorted_rows(edges, both, drop_loops):
     n, pairs = edges
     rows, cols = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
-    indptr, indices = csr.scatter_edges(rows, cols, n, both, drop_loops)
+    indptr, indices = scatter_edges(rows, cols, n, both, drop_loops)
     assert_same((indptr, indices), twins.csr.scatter_edges(rows, cols, n, both, drop_loops))
     assert csr.rows_are_sorted(indptr, indices) == twins.csr.rows_are_sorted(indptr, indices)
 
@@ -398,6 +408,8 @@ def test_edges_become_sorted_rows(edges, both, drop_loops):
     fitted = csr.compact_rows(indptr, indices, csr.sort_rows(indptr, indices))
     indices = indices[: fitted[-1]]
     assert_same((fitted, indices), wanted)
+    parts = [(rows[k::2], cols[k::2], np.empty(0, np.float32)) for k in range(2)]
+    assert_same(csr.sorted_rows(lambda: parts, n, both=both, drop_loops=drop_loops), wanted)
     assert csr.rows_are_sorted(fitted, indices)
     assert csr.is_symmetric(fitted, indices) == twins.csr.is_symmetric(fitted, indices)
     assert csr.count_self_loops(fitted, indices) == twins.csr.count_self_loops(fitted, indices)
@@ -407,9 +419,25 @@ def test_edges_become_sorted_rows(edges, both, drop_loops):
         assert_same((without, kept[: without[-1]]), wanted)
 
 
+@given(edge_lists, st.booleans(), st.booleans(), data)
+def test_weighted_edges_become_sorted_rows(edges, both, drop_loops, data):
+    """Weights are quarters: their sums are exact in any order."""
+    n, pairs = edges
+    rows, cols = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
+    quarters = st.lists(st.integers(0, 9), min_size=len(pairs), max_size=len(pairs))
+    weights = np.array(data.draw(quarters), np.float32) / 4
+    parts = [(rows[k::2], cols[k::2], weights[k::2]) for k in range(2)]
+    options = {"both": both, "drop_loops": drop_loops}
+    assert_same(
+        csr.sorted_rows(lambda: parts, n, weighted=True, **options),
+        twins.csr.weighted_rows(rows, cols, weights, n, **options),
+        ulps=0,
+    )
+
+
 def test_sorting_on_all_cores_is_the_same_sorting():
     rows, cols = (ends.astype(np.int32) for ends in power_law())
-    indptr, alone = csr.scatter_edges(rows, cols, 60, True, True)
+    indptr, alone = scatter_edges(rows, cols, 60, True, True)
     together = alone.copy()
     assert_same([csr.sort_many_rows(indptr, together)], [csr.sort_rows(indptr, alone)])
     assert_same([together], [alone])
@@ -453,13 +481,14 @@ def test_labels_along_edges(graph, data):
 @given(st.lists(st.lists(st.sampled_from([0.0, -0.0, 1.5, -3.0]), min_size=3, max_size=3)))
 def test_row_hashes(rows):
     x = np.array(rows, np.float32).reshape(-1, 3)
-    words, sign = x.view(np.uint32), np.uint64(1 << 31)
-    wanted = twins.describe.row_hashes(words, sign)
-    assert_same([describe.row_hashes(words, sign)], [wanted])
-    matrix = sp.csr_array(x)
-    parts = (matrix.indptr, matrix.indices, matrix.data.view(np.uint32), sign)
-    assert_same([describe.sparse_row_hashes(*parts)], [wanted])
-    assert_same([twins.describe.sparse_row_hashes(*parts)], [wanted])
+    sign = np.uint64(1 << 31)
+    dense = np.arange(len(x) + 1) * 3, np.tile(np.arange(3), len(x)), x.reshape(-1)
+    stored = sp.csr_array(x)
+    wanted = twins.describe.row_hashes(*dense[:2], dense[2].view(np.uint32), sign)
+    for indptr, indices, values in (dense, (stored.indptr, stored.indices, stored.data)):
+        parts = (indptr, indices, values.view(np.uint32), sign)
+        assert_same([describe.row_hashes(*parts)], [wanted])
+        assert_same([twins.describe.row_hashes(*parts)], [wanted])
 
 
 # -- synthetic.py -------------------------------------------------------------------------------

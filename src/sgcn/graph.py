@@ -21,7 +21,6 @@ Array = npt.NDArray[Any]
 Normalization = Literal["sym", "row"]
 T = TypeVar("T")
 
-_MANY = 1 << 20  # entries from which sorting on all cores pays
 _OPTIONS = ("directed", "normalization", "self_loops")
 
 
@@ -34,19 +33,11 @@ class Graph:
     """
 
     def __init__(
-        self,
-        indptr: Array,
-        indices: Array,
-        values: Array | None = None,
-        *,
-        directed: bool = False,
-        normalization: Normalization = "sym",
-        self_loops: bool = True,
-        x: Any = None,
-        y: Any = None,
-        split: Any = None,
+        self, indptr: Array, indices: Array, values: Array | None = None, *,
+        directed: bool = False, normalization: Normalization = "sym", self_loops: bool = True,
+        x: Any = None, y: Any = None, split: Any = None,
         scaling: tuple[Array, Array] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """For arrays that are known to be sound; everyone else uses the `from_` constructors."""
         if normalization not in ("sym", "row"):
             raise SgcnError(f"normalization is {normalization!r}, expected one of sym, row")
@@ -66,14 +57,9 @@ class Graph:
 
     @classmethod
     def from_csr(
-        cls,
-        indptr: Any,
-        indices: Any,
-        values: Any = None,
-        *,
-        directed: bool = False,
+        cls, indptr: Any, indices: Any, values: Any = None, *, directed: bool = False,
         **options: Any,
-    ) -> Graph:
+    ) -> Graph:  # fmt: skip
         """From CSR arrays; symmetrised unless ``directed``, duplicates merged."""
         indptr, indices = _numpy(indptr), _numpy(indices)
         if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) < 2:
@@ -104,15 +90,9 @@ class Graph:
 
     @classmethod
     def from_edges(
-        cls,
-        src: Any,
-        dst: Any,
-        weights: Any = None,
-        *,
-        nodes: int | None = None,
-        directed: bool = False,
-        **options: Any,
-    ) -> Graph:
+        cls, src: Any, dst: Any, weights: Any = None, *, nodes: int | None = None,
+        directed: bool = False, **options: Any,
+    ) -> Graph:  # fmt: skip
         """From an edge list, messages going ``src`` to ``dst``; N is ``nodes`` or max id + 1."""
         src, dst = _numpy(src), _numpy(dst)
         if src.shape != dst.shape or src.ndim != 1:
@@ -157,40 +137,31 @@ class Graph:
     @classmethod
     def from_pyg(cls, data: Any, **options: Any) -> Graph:
         """From a PyG ``Data`` object (anything with ``edge_index`` and ``num_nodes``)."""
-        if getattr(data, "edge_index", None) is None:
-            raise SgcnError(
-                f"{type(data).__name__} has no edge_index, expected a homogeneous PyG Data object"
-            )
-        if getattr(data, "num_nodes", None) is None:
-            raise SgcnError(
-                f"{type(data).__name__} has no num_nodes, expected a PyG Data object: set it to N"
-            )
-        found = {name: getattr(data, name, None) for name in ("x", "y")}
-        if found["y"] is not None:
-            y = _numpy(found["y"])
-            found["y"] = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        found |= {"split": _split_of(data), "nodes": int(data.num_nodes)} | options
-        return cls.from_edge_index(data.edge_index, getattr(data, "edge_weight", None), **found)
+        for name, expected in (
+            ("edge_index", "a homogeneous PyG Data object"),
+            ("num_nodes", "a PyG Data object: set it to N"),
+        ):
+            if getattr(data, name, None) is None:
+                raise SgcnError(f"{type(data).__name__} has no {name}, expected {expected}")
+        x, y, weights = (getattr(data, name, None) for name in ("x", "y", "edge_weight"))
+        if y is not None:
+            y = _numpy(y)
+            y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        found = {"x": x, "y": y, "split": _split_of(data), "nodes": int(data.num_nodes)}
+        return cls.from_edge_index(data.edge_index, weights, **found | options)
 
     @classmethod
     def _from_entries(
-        cls,
-        rows: npt.NDArray[np.int32],
-        cols: npt.NDArray[np.int32],
-        values: npt.NDArray[np.float32] | None,
-        n: int,
-        directed: bool,
+        cls, rows: Array, cols: Array, values: Array | None, n: int, directed: bool,
         options: dict[str, Any],
-    ) -> Graph:
+    ) -> Graph:  # fmt: skip
         loops = options.get("self_loops", True)
         if values is None:
-            indptr, indices = csr.scatter_edges(rows, cols, n, not directed, loops)
-            sort = csr.sort_many_rows if len(indices) > _MANY else csr.sort_rows
-            kept = sort(indptr, indices)
-            fitted = csr.compact_rows(indptr, indices, kept)
-            if fitted[-1] != indptr[-1]:
-                indices = indices[: fitted[-1]].copy()
-            return cls(fitted, indices, directed=directed, **options)
+            edges = [(rows, cols, np.empty(0, np.float32))]
+            indptr, indices = csr.sorted_rows(lambda: edges, n, both=not directed, drop_loops=loops)
+            if indices.base is not None:  # a part, which would keep the larger array in memory
+                indices = indices.copy()
+            return cls(indptr, indices, directed=directed, **options)
         # Repeated entries add up; the two directions of an edge take the larger weight, so that
         # a matrix which is symmetric already stays as it is.
         matrix = sp.coo_array((values, (rows, cols)), shape=(n, n)).tocsr()
@@ -199,13 +170,9 @@ class Graph:
         matrix = matrix if directed else matrix.maximum(matrix.T).tocsr()
         matrix.eliminate_zeros()
         matrix.sort_indices()
-        return cls(
-            matrix.indptr.astype(np.int64, copy=False),
-            matrix.indices.astype(np.int32, copy=False),
-            matrix.data.astype(np.float32, copy=False),
-            directed=directed,
-            **options,
-        )
+        indptr = matrix.indptr.astype(np.int64, copy=False)
+        indices = matrix.indices.astype(np.int32, copy=False)
+        return cls(indptr, indices, matrix.data, directed=directed, **options)
 
     # -- what it is ---------------------------------------------------------------------------
 
@@ -354,15 +321,10 @@ class Graph:
             parts = (arrays["x_data"], arrays["x_indices"], arrays["x_indptr"])
             x = sp.csr_array(parts, shape=tuple(header["x_shape"]), copy=False)
         graph = cls(
-            arrays["indptr"],
-            arrays["indices"],
-            arrays.get("values"),
-            x=x,
-            y=arrays.get("y"),
-            split=arrays.get("split"),
-            scaling=(arrays["row"], arrays["col"]),
-            **{name: header[name] for name in _OPTIONS},
-        )
+            arrays["indptr"], arrays["indices"], arrays.get("values"),
+            x=x, y=arrays.get("y"), split=arrays.get("split"),
+            scaling=(arrays["row"], arrays["col"]), **{name: header[name] for name in _OPTIONS},
+        )  # fmt: skip
         graph.path = path
         return graph
 

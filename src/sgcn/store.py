@@ -31,6 +31,7 @@ ORIGIN = "origin.json"  # what the graph was built from
 _DTYPES = {"indptr": "int64", "indices": "int32", "values": "float32", "row": "float32",
            "col": "float32", "split": "int8"}  # fmt: skip
 _REQUIRED = ("indptr", "indices", "row", "col")
+_SPARSE = ("x_indptr", "x_indices", "x_data")
 
 
 def is_graph(path: Path) -> bool:
@@ -152,12 +153,12 @@ def _header(path: Path) -> dict[str, Any]:
         raise SgcnError(f"{path} is not a directory, expected one that Graph.save wrote")
     try:
         header = json.loads((path / HEADER).read_text())
-        known = header["format"] == FORMAT and all(k in header["arrays"] for k in _REQUIRED)
+        known = header["format"] == FORMAT
         known = known and isinstance(header["nodes"], int) and header["nodes"] >= 1
         for entry in header["arrays"].values():
             _ = entry["dtype"], tuple(entry["shape"]), entry["crc32"]
-        if "x_shape" in header:
-            _ = [header["arrays"][name] for name in ("x_indptr", "x_indices", "x_data")]
+        needed = _REQUIRED + _SPARSE if "x_shape" in header else _REQUIRED
+        _ = [header["arrays"][name] for name in needed]
         _ = [header[name] for name in ("version", "directed", "normalization", "self_loops")]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         known, header = False, {}

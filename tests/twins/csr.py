@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.sparse as sp
 
 from twins.words import Array, int32, pointers
 
@@ -32,6 +33,19 @@ def scatter_edges(
 def sorted_rows(indptr: Array, indices: Array) -> tuple[Array, Array]:
     """What ``sort_rows`` and then ``compact_rows`` make: rows in order, without duplicates."""
     return csr_of([sorted(set(row)) for row in rows_of(indptr, indices)])
+
+
+def weighted_rows(
+    rows: Array, cols: Array, weights: Array, n: int, both: bool, drop_loops: bool
+) -> tuple[Array, Array, Array]:
+    """`sorted_rows` with weights: repeated edges add up, both directions take the larger."""
+    matrix = sp.coo_array((weights, (rows, cols)), shape=(n, n)).tocsr()
+    if drop_loops:
+        matrix.setdiag(0)
+    matrix = matrix.maximum(matrix.T).tocsr() if both else matrix
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
 
 
 def weighted_degrees(indptr: Array, values: Array) -> Array:

@@ -39,15 +39,11 @@ def _numbered(indptr: Array, indices: Array) -> Iterable[tuple[int, list[int]]]:
     return enumerate(rows_of(indptr, indices))
 
 
-def row_hashes(words: Array, sign: int) -> Array:
-    hashes = [
-        sum(bits(word, f) for f, word in enumerate(row) if word not in (0, sign)) & MASK
-        for row in words.tolist()
-    ]
-    return np.array(hashes, np.uint64)
-
-
-def sparse_row_hashes(indptr: Array, indices: Array, words: Array, sign: int) -> Array:
+def row_hashes(indptr: Array, indices: Array, words: Array, sign: int) -> Array:
     table = np.zeros((len(indptr) - 1, int(indices.max(initial=-1)) + 1), words.dtype)
     table[np.repeat(np.arange(len(table)), np.diff(indptr)), indices] = words
-    return row_hashes(table, sign)
+    hashes = [
+        sum(bits(word, f) for f, word in enumerate(row) if word not in (0, sign)) & MASK
+        for row in table.tolist()
+    ]
+    return np.array(hashes, np.uint64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sgcn.chunks import chunks
+from sgcn.chunks import chunks, rows_of
 from sgcn.graph import Graph, is_sparse
 from sgcn.kernels import csr
 from sgcn.kernels import describe as kernels
@@ -195,16 +195,11 @@ def _features(x: Any) -> FeatureFacts:
             nonzero, zero_rows = nonzero + filled.sum(), zero_rows + (filled == 0).sum()
         constant = np.count_nonzero(least == most)
         low, high = (least.min(), most.max()) if width else (0, 0)
+    density = float(nonzero / max(n * width, 1))
     return FeatureFacts(
-        width=width,
-        sparse=is_sparse(x),
-        dtype=str(x.dtype),
-        density=float(nonzero / max(n * width, 1)),
-        least=float(low),
-        most=float(high),
-        constant=int(constant),
-        zero_rows=int(zero_rows),
-    )
+        width, is_sparse(x), str(x.dtype), density, float(low), float(high),
+        constant=int(constant), zero_rows=int(zero_rows),
+    )  # fmt: skip
 
 
 def _labels(y: Any) -> LabelFacts:
@@ -327,9 +322,14 @@ def _hashes(x: Any) -> npt.NDArray[np.uint64]:
     size = x.dtype.itemsize
     words, sign = f"u{size}", np.uint64(1 << (8 * size - 1) if x.dtype.kind == "f" else 0)
     if is_sparse(x):
-        hashes: npt.NDArray[np.uint64] = kernels.sparse_row_hashes(
+        hashes: npt.NDArray[np.uint64] = kernels.row_hashes(
             x.indptr, x.indices, x.data.view(words), sign
         )
         return hashes
-    parts = (np.ascontiguousarray(x[part]) for part in chunks(*x.shape))
-    return np.concatenate([kernels.row_hashes(rows.view(words), sign) for rows in parts])
+    width, made = x.shape[1], []
+    columns = np.tile(np.arange(width, dtype=np.int32), rows_of(width))
+    for part in chunks(*x.shape):
+        rows = np.ascontiguousarray(x[part])
+        starts = np.arange(len(rows) + 1) * width
+        made.append(kernels.row_hashes(starts, columns, rows.view(words).reshape(-1), sign))
+    return np.concatenate(made)

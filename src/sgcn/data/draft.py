@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sgcn.chunks import chunks, progress
+from sgcn.data.checks import check_rows
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph, checked_weights
 from sgcn.kernels import csr
+from sgcn.kernels.csr import sorted_rows
 from sgcn.store import Writer
-
-#: Edges as (row, column) or (row, column, weight), some at a time, as often as they are wanted.
-Parts = Callable[[], Iterator[tuple[Any, ...]]]
 
 
 def entries(indptr: Any, parts: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -61,30 +61,23 @@ class Draft(Writer):
             raise SgcnError("the graph is empty, expected at least one node")
 
         _give_back()
-        if spool.weighted:
-            made = _summed(self.folder, spool.read, n)
-            made = made if directed else _both_ways(self.folder, made, n)
-        else:
-            made = self._bare(spool, n, directed)
+        empty = partial(_scratch, self.folder)
+        rows = partial(sorted_rows, spool.read, n, weighted=spool.weighted, empty=empty)
+        made = None
+        if not directed and not spool.weighted and _balanced(spool, n):
+            made = rows(both=False)
+        if made is None or not csr.is_symmetric(*made):
+            made = None
+            made = rows(both=not directed)
         spool.unlink()
         return Graph(*made, directed=directed)
-
-    def _bare(self, spool: _Spool, n: int, directed: bool) -> tuple[Any, ...]:
-        """Sorted rows of edges without weights."""
-        if directed or _balanced(spool, n):
-            made = _sorted_rows(self.folder, spool.read, n, both=False)
-            if directed or csr.is_symmetric(*made):
-                return made
-            del made
-        return _sorted_rows(self.folder, spool.read, n, both=True)
 
     def finish(self, graph: Graph) -> None:
         """Add the topology and P of ``graph``, if the rows are of its nodes."""
         n = len(graph)
         for name in ("x", "y", "split"):
-            rows = self.arrays[name]["shape"][0] if name in self.arrays else n
-            if rows != n:
-                raise SgcnError(f"{name} has {rows} rows, expected {n}, one for each node")
+            if name in self.arrays:
+                check_rows(self.arrays[name]["shape"][0], n, name)
         graph.write_topology(self)
 
 
@@ -149,60 +142,7 @@ def _balanced(spool: _Spool, n: int) -> bool:
     return np.array_equal(into, out)
 
 
-def _sorted_rows(folder: Path, edges: Parts, n: int, *, both: bool) -> tuple[Any, ...]:
-    """Sorted rows of ``edges``, without loops and duplicates."""
-    indptr = _row_starts(edges, n, both)
-    indices, cursor = _scratch(folder, np.int32, indptr[-1]), indptr[:-1].copy()
-    for rows, cols, _ in edges():
-        csr.place_edges(indices, cursor, rows, cols, both, True)
-    del cursor  # rows may be short: a number a node then counts beside them
-    indptr = csr.compact_rows(indptr, indices, csr.sort_many_rows(indptr, indices))
-    return indptr, indices[: indptr[-1]]
-
-
-def _summed(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
-    """The same with weights, those of a duplicate added up."""
-    indptr, indices, values = _rows_as_they_come(folder, edges, n)
-    kept = csr.sort_weighted_rows(indptr, indices, values)
-    csr.compact_rows(indptr, values, kept)
-    indptr = csr.compact_rows(indptr, indices, kept)
-    return indptr, indices[: indptr[-1]], values[: indptr[-1]]
-
-
-def _both_ways(folder: Path, rows: tuple[Any, ...], n: int) -> tuple[Any, ...]:
-    """Sorted rows and those of the other direction together."""
-    indptr, *arrays = rows
-
-    def parts() -> Iterator[tuple[Any, ...]]:
-        return (tuple(array[part] for array in arrays) for part in chunks(len(arrays[0])))
-
-    # Column and row change places, in order again.
-    back = _rows_as_they_come(folder, lambda: entries(indptr, parts()), n)
-    most = 2 * rows[0][-1]
-    indices, values = (_scratch(folder, kind, most) for kind in (np.int32, np.float32))
-    indptr = csr.merge_rows(rows, back, indices, values)
-    return indptr, indices[: indptr[-1]], values[: indptr[-1]]
-
-
-def _rows_as_they_come(folder: Path, edges: Parts, n: int) -> tuple[Any, ...]:
-    """Rows of weighted edges in the order in which they come."""
-    indptr = _row_starts(edges, n, both=False)
-    indices, values = (_scratch(folder, kind, indptr[-1]) for kind in (np.int32, np.float32))
-    cursor = indptr[:-1].copy()
-    for rows, cols, weights in edges():
-        csr.place_weighted_edges(indices, values, cursor, rows, cols, weights)
-    return indptr, indices, values
-
-
-def _row_starts(edges: Parts, n: int, both: bool) -> npt.NDArray[np.int64]:
-    """Where each row begins, before duplicates are dropped."""
-    indptr = np.zeros(n + 1, np.int64)
-    for rows, cols, _ in edges():
-        csr.count_edges(indptr[1:], rows, cols, both, True)
-    return np.cumsum(indptr, out=indptr)
-
-
-def _scratch(folder: Path, dtype: Any, length: int) -> npt.NDArray[Any]:
+def _scratch(folder: Path, length: int, dtype: Any) -> npt.NDArray[Any]:
     """Zeros in a file without a name, whose memory the system can take back.
 
     They are written, not only reserved: a full disk is then an error and no signal.

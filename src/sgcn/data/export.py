@@ -113,8 +113,8 @@ def _write_graphsaint(graph: Graph, path: Path) -> None:
     x = graph.x
     table = np.lib.format.open_memmap(path / "feats.npy", "w+", x.dtype, x.shape)
     for start in range(0, n, _ROWS):
-        rows = x[start : start + _ROWS]
-        table[start : start + _ROWS] = rows.toarray() if is_sparse(x) else rows
+        part = slice(start, start + _ROWS)
+        table[part] = x[part].toarray() if is_sparse(x) else x[part]
     table.flush()
     with (path / "class_map.json").open("w") as file:
         file.writelines(_class_map(y))

@@ -31,6 +31,7 @@ class Published:
 _SAINT_PAGE = "https://github.com/GraphSAINT/GraphSAINT"
 _SAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
 _DRIVE = "https://drive.usercontent.google.com/download?id={}&confirm=t"
+_PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 _MIRROR = "https://cloud.tsinghua.edu.cn/d/{}/files/?p=%2F{}&dl=1"
 
 
@@ -46,18 +47,11 @@ def _saint(about: str, mirror: str, *drive: str) -> Published:
 
 
 def _planetoid(name: str, about: str) -> Published:
-    address = "https://github.com/kimiyoung/planetoid/raw/master/data/{}"
-    mirror = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/{}"
-    names = [
-        f"ind.{name}.{part}"
-        for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-    ]
-    return Published(
-        "planetoid",
-        about,
-        "https://github.com/kimiyoung/planetoid",
-        tuple(Source(part, (address.format(part), mirror.format(part))) for part in names),
-    )
+    page = "https://github.com/kimiyoung/planetoid"
+    mirror = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
+    names = [f"ind.{name}.{part}" for part in _PLANETOID_PARTS]
+    files = [Source(part, (f"{page}/raw/master/data/{part}", f"{mirror}/{part}")) for part in names]
+    return Published("planetoid", about, page, tuple(files))
 
 
 def _zip(

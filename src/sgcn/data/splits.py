@@ -27,13 +27,7 @@ Split = npt.NDArray[np.int8]
 
 def random_split(graph: Graph, train: float = 0.6, val: float = 0.2, seed: int = 0) -> Split:
     """``train`` and ``val`` of the labelled nodes at random; the rest is for testing."""
-    _check_shares(train, val)
-    order = _shuffled(graph, seed)
-    cuts = [_rounded(share * len(order)) for share in (train, train + val)]
-    split = np.full(len(graph), -1, np.int8)
-    for part, nodes in enumerate(np.split(order, cuts)):
-        split[nodes] = part
-    return split
+    return _drawn(graph, train, val, seed)
 
 
 def stratified_split(graph: Graph, train: float = 0.6, val: float = 0.2, seed: int = 0) -> Split:
@@ -42,26 +36,37 @@ def stratified_split(graph: Graph, train: float = 0.6, val: float = 0.2, seed: i
     With several labels a node, its class here is the rarest label that it has; the nodes without
     any are a class of their own.
     """
-    _check_shares(train, val)
-    if graph.y is None:
+    return _drawn(graph, train, val, seed, stratified=True)
+
+
+def _drawn(
+    graph: Graph, train: float, val: float, seed: int, *, stratified: bool = False
+) -> Split:
+    if not (0 < train <= 1 and 0 <= val <= 1 and train + val <= 1 + 1e-9):
+        raise SgcnError(
+            f"train and val are {train:g} and {val:g}, expected shares with train > 0, val >= 0 "
+            "and a sum of at most 1"
+        )
+    if stratified and graph.y is None:
         raise SgcnError(
             "the graph has no labels (y), expected them to stratify by: split it at random"
         )
-    if kind_of(np.asarray(graph.y)) == NUMBERS:
+    if stratified and kind_of(np.asarray(graph.y)) == NUMBERS:
         raise SgcnError("y holds numbers, expected classes to stratify by: split it at random")
-    order = _shuffled(graph, seed)
-    stratum = _strata(np.asarray(graph.y))[order]
-    by_class = np.argsort(stratum, kind="stable")
-    order, stratum = order[by_class], stratum[by_class]
-    starts = np.flatnonzero(np.diff(stratum, prepend=-2))
-    sizes = np.diff(starts, append=len(order))
-    rank = np.arange(len(order)) - np.repeat(starts, sizes)
-    first = np.maximum(_rounded(train * sizes), 1)
+    order = np.flatnonzero(_labelled(graph))
+    if len(order) == 0:
+        raise SgcnError("the graph has no labelled node, expected some to split")
+    order = order[permutation(len(order), Key(check_seed(seed)).stream(Stream.SPLIT))]
+    sizes = np.array([len(order)])
+    if stratified:
+        stratum = _strata(np.asarray(graph.y))[order]
+        order = order[np.argsort(stratum, kind="stable")]
+        sizes = np.unique(stratum, return_counts=True)[1]
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    first = np.maximum(_rounded(train * sizes), int(stratified))
     second = np.maximum(_rounded((train + val) * sizes), first)
     split = np.full(len(graph), -1, np.int8)
-    split[order] = (rank >= np.repeat(first, sizes)).astype(np.int8) + (
-        rank >= np.repeat(second, sizes)
-    )
+    split[order] = sum(rank >= np.repeat(cut, sizes) for cut in (first, second))
     return split
 
 
@@ -88,30 +93,12 @@ def split_from_files(graph: Graph, files: Sequence[Path]) -> Split:
     return split
 
 
-def _check_shares(train: float, val: float) -> None:
-    if not (0 < train <= 1 and 0 <= val <= 1 and train + val <= 1 + 1e-9):
-        raise SgcnError(
-            f"train and val are {train:g} and {val:g}, expected shares with train > 0, val >= 0 "
-            "and a sum of at most 1"
-        )
-
-
 def _labelled(graph: Graph) -> npt.NDArray[np.bool_]:
     return np.ones(len(graph), np.bool_) if graph.y is None else labelled(np.asarray(graph.y))
 
 
-def _shuffled(graph: Graph, seed: int) -> npt.NDArray[np.int64]:
-    """The labelled nodes in random order."""
-    nodes = np.flatnonzero(_labelled(graph))
-    if len(nodes) == 0:
-        raise SgcnError("the graph has no labelled node, expected some to split")
-    key = Key(check_seed(seed)).stream(Stream.SPLIT)
-    order: npt.NDArray[np.int64] = nodes[permutation(len(nodes), key)]
-    return order
-
-
 def _rounded(counts: Any) -> Any:
-    return np.floor(np.asarray(counts) + (0.5 + 1e-9)).astype(np.int64)
+    return np.floor(counts + (0.5 + 1e-9)).astype(np.int64)
 
 
 def _strata(y: Any) -> npt.NDArray[np.int64]:

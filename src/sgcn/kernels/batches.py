@@ -33,14 +33,11 @@ from sgcn.kernels.subgraphs import reweight_nodes, reweight_parts
 def distinct(seeds: Any, position: Any) -> Any:
     """The distinct seeds in order of first appearance, and their shares of all seeds."""
     rows, counts = unique_counts(seeds, position)
-    shares = np.empty(len(rows), np.float32)
-    for k in range(len(rows)):
-        shares[k] = counts[k] / len(seeds)
-    return rows, shares
+    return rows, (counts / len(seeds)).astype(np.float32)
 
 
 @njit(inline="always")
-def _block(p: Any, rows: Any, parts: Any, target: Any) -> Any:
+def _block(rows: Any, parts: Any, target: Any) -> Any:
     """A block whose sources begin with its rows, with rows weighed."""
     indptr, indices, weights, src = parts
     rescale_rows(indptr, weights, rows, target)
@@ -56,7 +53,7 @@ def neighbor_batch(
     above, drawn = rows, []
     for layer in range(len(sizes)):
         parts = neighbor_block(p, above, sizes[layer], streams[layer], position, mark)
-        drawn.append(_block(p, above, parts, target))
+        drawn.append(_block(above, parts, target))
         above = parts[3]
     return rows, shares, drawn
 
@@ -84,7 +81,7 @@ def labor_batch(p: Any, seeds: Any, sizes: Any, streams: Any, target: Any, posit
     above, drawn = rows, []
     for layer in range(len(sizes)):
         parts = labor_block(p, above, sizes[layer], streams[layer], position)
-        drawn.append(_block(p, above, parts, target))
+        drawn.append(_block(above, parts, target))
         above = parts[3]
     return rows, shares, drawn
 
@@ -133,9 +130,7 @@ def node_batch(
     counts = np.rint(factor * size * law)
     kept = reweight_nodes(indptr, indices, weights, counts, law, size)
     rescale_rows(indptr, weights, nodes, target)
-    shares = np.empty(len(nodes), np.float32)
-    for k in range(len(nodes)):
-        shares[k] = mask[nodes[k]] / (kept[k] * seeds)
+    shares = (mask[nodes] / (kept * seeds)).astype(np.float32)
     return indptr, indices, weights, nodes, places, shares
 
 

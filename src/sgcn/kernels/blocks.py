@@ -313,16 +313,19 @@ def _gather_draws(
     return src[:count].copy(), factor[:count].astype(np.float32)
 
 
+@njit(inline="always")
+def _weight(p: Any, e: Any) -> Any:
+    """A_ij of the stored edge ``e``."""
+    return p.values[e] if len(p.values) > 0 else np.float32(1.0)
+
+
 @njit(nogil=True, cache=True)
 def square_sums(p: Any) -> Any:
     """Of every row, without its own entry: the sum and the largest of (A_ij c_j)^2."""
-    n = len(p.row)
-    weighted = len(p.values) > 0
-    sums = np.zeros(n, np.float64)
-    peaks = np.zeros(n, np.float64)
-    for i in range(n):
+    sums, peaks = np.zeros((2, len(p.row)), np.float64)
+    for i in range(len(p.row)):
         for e in range(p.indptr[i], p.indptr[i + 1]):
-            entry = np.float64(p.col[p.indices[e]]) * (p.values[e] if weighted else 1.0)
+            entry = np.float64(p.col[p.indices[e]]) * _weight(p, e)
             sums[i] += entry * entry
             peaks[i] = max(peaks[i], entry * entry)
     return sums, peaks
@@ -332,6 +335,17 @@ def square_sums(p: Any) -> Any:
 def _spread(u: float, draw: int, size: int, stratified: bool) -> Any:
     """A uniform number; the first ``size`` stratified ones fall one into each of ``size`` parts."""
     return (draw + u) / size if stratified and draw < size else u
+
+
+@njit(nogil=True, cache=True)
+def _picks(cumulative: Any, size: int, stream: Any, stratified: bool) -> Any:
+    """``size`` draws of a place from the law whose sums are ``cumulative``; none if it is empty."""
+    last = len(cumulative) - 1
+    picks = np.empty(size if last >= 0 else 0, np.int64)
+    for d in range(len(picks)):
+        u = _spread(uniform(stream, d), d, size, stratified)
+        picks[d] = min(np.searchsorted(cumulative, u * cumulative[last], side="right"), last)
+    return picks
 
 
 @njit(nogil=True, cache=True)
@@ -353,7 +367,6 @@ def ladies_draws(p: Any, rows: Any, size: int, ladies: Any, stream: Any, positio
     """
     keep, stratified, sums, peaks = ladies
     n = len(rows)
-    weighted = len(p.values) > 0
     own = p.loops and not keep  # the diagonal may be drawn
     cumulative = np.empty(n, np.float64)
     total = 0.0
@@ -395,7 +408,7 @@ def ladies_draws(p: Any, rows: Any, size: int, ladies: Any, stream: Any, positio
             square = mine
             if pick < degree:
                 j = np.int64(p.indices[start + pick])
-                entry = np.float64(p.col[j]) * (p.values[start + pick] if weighted else 1.0)
+                entry = np.float64(p.col[j]) * _weight(p, start + pick)
                 square = entry * entry
             if (place - pick) * peak < square:  # the fraction left over is uniform as well
                 break
@@ -456,7 +469,6 @@ def ladies_sources(
     Slower, but it ends whatever the rows are. ``mass`` is a zeroed float64 array of all nodes.
     """
     candidates = np.empty(min(row_pointers(p, rows)[-1], len(mass)), np.int32)
-    weighted = len(p.values) > 0
     n = 0
     for i in rows:
         scale = np.float64(p.row[i])
@@ -474,7 +486,7 @@ def ladies_sources(
             if old == 0.0:
                 candidates[n] = j
                 n += 1
-            mass[j] = old + (square * p.values[e] * p.values[e] if weighted else square)
+            mass[j] = old + square * _weight(p, e) * _weight(p, e)
     if ladies.keep:
         for i in rows:
             mass[i] = 0.0
@@ -491,15 +503,13 @@ def ladies_sources(
             candidates[m] = j
             cumulative[m] = total
             m += 1
-    drawn = np.empty(size if m > 0 else 0, np.int32)
-    law = np.empty(len(drawn), np.float64)
-    for d in range(len(drawn)):
-        u = _spread(uniform(stream, d), d, size, ladies.stratified)
-        k = min(np.searchsorted(cumulative[:m], u * total, side="right"), m - 1)
-        drawn[d] = candidates[k]
+    picks = _picks(cumulative[:m], size, stream, ladies.stratified)
+    law = np.empty(len(picks), np.float64)
+    for d in range(len(picks)):
+        k = picks[d]
         law[d] = cumulative[k] - (cumulative[k - 1] if k > 0 else 0.0)
     head = rows if ladies.keep else rows[:0]
-    return _gather_draws(head, drawn, size, law, total, position)
+    return _gather_draws(head, candidates[picks], size, law, total, position)
 
 
 # Another stream: numbers that made the first attempt fail are not random any more.
@@ -529,16 +539,8 @@ def alias_table(law: Any) -> Any:
     n = len(law)
     threshold = law * n
     alias = np.arange(n).astype(np.int32)
-    small = np.empty(n, np.int32)
-    large = np.empty(n, np.int32)
-    ns = nl = 0
-    for k in range(n):
-        if threshold[k] < 1.0:
-            small[ns] = k
-            ns += 1
-        else:
-            large[nl] = k
-            nl += 1
+    small, large = np.flatnonzero(threshold < 1.0), np.flatnonzero(threshold >= 1.0)
+    ns, nl = len(small), len(large)
     while ns > 0 and nl > 0:
         ns -= 1
         low, high = small[ns], large[nl - 1]
@@ -574,9 +576,8 @@ def law_sources(columns: Any, head: Any, size: int, stream: Any, position: Any) 
     for j in head:
         outside -= law[j]
         position[j] = 0
-    drawn = np.empty(size, np.int32)
-    count = size
     if outside > 0.2:
+        drawn = np.empty(size, np.int32)
         counter = 0
         taken = 0
         while taken < size:
@@ -589,23 +590,14 @@ def law_sources(columns: Any, head: Any, size: int, stream: Any, position: Any) 
             drawn[taken] = j
             taken += position[index(j)] < 0
     else:
-        others = np.empty(len(law), np.int32)
-        cumulative = np.empty(len(law), np.float64)
-        outside = 0.0
-        m = 0
-        for j in range(len(law)):
-            if position[j] < 0 and law[j] > 0.0:
-                outside += law[j]
-                others[m] = j
-                cumulative[m] = outside
-                m += 1
-        count = size if m > 0 else 0
-        for d in range(count):
-            u = uniform(stream, d) * outside
-            drawn[d] = others[min(np.searchsorted(cumulative[:m], u, side="right"), m - 1)]
+        free = position[: len(law)] < 0  # a thread's array may be longer than this graph
+        others = np.flatnonzero(free & (law > 0.0)).astype(np.int32)
+        cumulative = np.cumsum(law[others])
+        outside = cumulative[-1] if len(others) > 0 else 0.0
+        drawn = others[_picks(cumulative, size, stream, False)]
     for j in head:
         position[j] = -1
-    return _gather_draws(head, drawn[:count], size, law[drawn[:count]], outside, position)
+    return _gather_draws(head, drawn, size, law[drawn], outside, position)
 
 
 @njit(nogil=True, cache=True)
@@ -628,11 +620,10 @@ def rescale_rows(indptr: Any, weights: Any, rows: Any, target: Any) -> None:
 def row_sums(p: Any) -> Any:
     """The true row sums of P."""
     sums = np.empty(len(p.row), np.float32)
-    weighted = len(p.values) > 0
     for i in range(len(sums)):
         total = np.float64(p.col[i]) if p.loops else 0.0
         for e in range(p.indptr[i], p.indptr[i + 1]):
-            total += p.col[p.indices[e]] * (p.values[e] if weighted else np.float32(1.0))
+            total += p.col[p.indices[e]] * _weight(p, e)
         sums[i] = total * p.row[i]
     return sums
 
@@ -641,13 +632,12 @@ def row_sums(p: Any) -> Any:
 def column_law(p: Any) -> Any:
     """p_j ~ squared norm of column j of P, the law of FastGCN."""
     law = np.zeros(len(p.row), np.float64)
-    weighted = len(p.values) > 0
     for i in range(len(law)):
         square = np.float64(p.row[i]) * p.row[i]
         if p.loops:
             law[i] += square
         for e in range(p.indptr[i], p.indptr[i + 1]):
-            law[p.indices[e]] += square * p.values[e] * p.values[e] if weighted else square
+            law[p.indices[e]] += square * _weight(p, e) * _weight(p, e)
     total = 0.0
     for j in range(len(law)):
         law[j] *= np.float64(p.col[j]) * p.col[j]

@@ -1,7 +1,8 @@
-"""Kernels that turn an edge list into sorted rows without duplicates."""
+"""Edge lists become sorted rows without duplicates (`sorted_rows`), and the kernels of that."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,13 @@ from numba import njit, prange
 
 from sgcn.kernels.threads import parallel
 
+#: Edges as (row, column, weight), some at a time, as often as they are wanted; or no weights.
+Parts = Callable[[], Iterable[tuple[Any, Any, Any]]]
+#: Makes an array of a length and a type: in memory, or wherever it is to be.
+Empty = Callable[[int, Any], Any]
+
 _BEHIND = np.int32(2**31 - 1)  # all columns
+_MANY = 1 << 20  # entries from which sorting on all cores pays
 
 
 @njit(nogil=True, cache=True)
@@ -26,42 +33,22 @@ def count_edges(degrees: Any, rows: Any, cols: Any, both: bool, drop_loops: bool
 
 @njit(nogil=True, cache=True)
 def place_edges(
-    indices: Any, cursor: Any, rows: Any, cols: Any, both: bool, drop_loops: bool
-) -> None:
-    """Put the columns of a part of an edge list where ``cursor`` says, and move it on."""
+    indices: Any, values: Any, cursor: Any, rows: Any, cols: Any, weights: Any, both: bool,
+    drop_loops: bool,
+) -> None:  # fmt: skip
+    """Put columns, and weights if ``values`` has room, where ``cursor`` says, and move it on."""
+    weighted = len(values) > 0
     for e in range(len(rows)):
         i, j = rows[e], cols[e]
         if i == j and drop_loops:
             continue
         indices[cursor[i]] = j
+        if weighted:
+            values[cursor[i]] = weights[e]
         cursor[i] += 1
         if both and i != j:
             indices[cursor[j]] = i
             cursor[j] += 1
-
-
-@njit(nogil=True, cache=True)
-def place_weighted_edges(
-    indices: Any, values: Any, cursor: Any, rows: Any, cols: Any, weights: Any
-) -> None:
-    """`place_edges` with a weight beside each column, without loops."""
-    for e in range(len(rows)):
-        i = rows[e]
-        if i != cols[e]:
-            indices[cursor[i]], values[cursor[i]] = cols[e], weights[e]
-            cursor[i] += 1
-
-
-@njit(nogil=True, cache=True)
-def scatter_edges(rows: Any, cols: Any, n: int, both: bool, drop_loops: bool) -> Any:
-    """Counting sort of the edges by row; with ``both`` every edge also in the other direction."""
-    indptr = np.zeros(n + 1, np.int64)
-    count_edges(indptr[1:], rows, cols, both, drop_loops)
-    for i in range(n):
-        indptr[i + 1] += indptr[i]
-    indices = np.empty(indptr[n], np.int32)
-    place_edges(indices, indptr[:-1].copy(), rows, cols, both, drop_loops)
-    return indptr, indices
 
 
 @njit(nogil=True, cache=True)
@@ -126,6 +113,20 @@ def sort_weighted_rows(indptr: Any, indices: Any, values: Any) -> Any:
         row = slice(indptr[i], indptr[i + 1])
         kept[i] = _sort_weighted_row(indices[row], values[row])
     return kept
+
+
+@njit(nogil=True, cache=True)
+def turn_rows(
+    indptr: Any, indices: Any, weights: Any, cursor: Any, turned_rows: Any, turned_weights: Any
+) -> None:
+    """Put every entry where ``cursor`` has its column's row of the transpose, and move it on."""
+    for k in range(len(indptr) - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            place = cursor[indices[e]]
+            cursor[indices[e]] += 1
+            turned_rows[place] = k
+            if len(weights) > 0:
+                turned_weights[place] = weights[e]
 
 
 @njit(nogil=True, cache=True)
@@ -226,3 +227,59 @@ def count_self_loops(indptr: Any, indices: Any) -> Any:
             if indices[e] == i:
                 count += 1
     return count
+
+
+def sorted_rows(
+    edges: Parts, n: int, *, both: bool, drop_loops: bool = True, weighted: bool = False,
+    empty: Empty = np.empty,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Row pointers and rising columns; if ``weighted``, weights too, and a repeated edge has a sum.
+
+    With ``both`` every edge counts in the other direction too. Of two weights it then takes the
+    larger one, so that a matrix which is symmetric already stays as it is.
+    """
+    alike = both and not weighted  # weights of each direction are added up first
+    indptr, indices, values = _unsorted_rows(edges, n, alike, drop_loops, weighted, empty)
+    if not weighted:
+        kept = (sort_many_rows if len(indices) > _MANY else sort_rows)(indptr, indices)
+        return _fitted(compact_rows(indptr, indices, kept), indices)
+    kept = sort_weighted_rows(indptr, indices, values)
+    compact_rows(indptr, values, kept)
+    made = _fitted(compact_rows(indptr, indices, kept), indices, values)
+    return _both_ways(made, empty) if both else made
+
+
+def _unsorted_rows(
+    edges: Parts, n: int, both: bool, drop_loops: bool, weighted: bool, empty: Empty
+) -> tuple[Any, ...]:
+    """Rows of edges in the order in which they come."""
+    indptr = np.zeros(n + 1, np.int64)
+    for rows, cols, _ in edges():
+        count_edges(indptr[1:], rows, cols, both, drop_loops)
+    np.cumsum(indptr, out=indptr)
+    indices = empty(indptr[-1], np.int32)
+    values = empty(indptr[-1] if weighted else 0, np.float32)
+    cursor = indptr[:-1].copy()
+    for rows, cols, weights in edges():
+        place_edges(indices, values, cursor, rows, cols, weights, both, drop_loops)
+    return indptr, indices, values
+
+
+def _both_ways(rows: tuple[Any, ...], empty: Empty) -> tuple[Any, ...]:
+    """Sorted rows and those of the other direction together."""
+    indptr, indices, values = rows
+    turned = np.zeros_like(indptr)
+    count_edges(turned[1:], indices, indices, False, False)
+    np.cumsum(turned, out=turned)
+    back, merged = (
+        (empty(length, np.int32), empty(length, np.float32))
+        for length in (len(indices), 2 * len(indices))
+    )
+    turn_rows(indptr, indices, values, turned[:-1].copy(), *back)
+    return _fitted(merge_rows(rows, (turned, *back), *merged), *merged)
+
+
+def _fitted(indptr: Any, *arrays: Any) -> tuple[Any, ...]:
+    """Arrays without the room that nothing came for."""
+    stored = indptr[-1]
+    return indptr, *(array if len(array) == stored else array[:stored] for array in arrays)

@@ -73,26 +73,13 @@ def shared_labels(indptr: Any, indices: Any, y: Any) -> Any:
 
 
 @parallel
-def row_hashes(words: Any, sign: Any) -> Any:
-    """A 64-bit hash of every row, 0 for a row of zeros; ``words`` are the bits of its values.
+def row_hashes(indptr: Any, indices: Any, words: Any, sign: Any) -> Any:
+    """A 64-bit hash of every row of a CSR matrix, 0 for a row of zeros; ``words`` are the bits of
+    its values.
 
-    The sum over what is not zero, so that a sparse row has the hash of the same row written out.
-    ``sign`` is the bit that makes a zero negative.
+    The sum over what is not zero, so that it does not matter which zeros are stored. ``sign`` is
+    the bit that makes a zero negative.
     """
-    hashes = np.zeros(len(words), np.uint64)
-    for i in prange(len(words)):
-        total = np.uint64(0)
-        for f in range(words.shape[1]):
-            word = np.uint64(words[i, f])
-            if word != np.uint64(0) and word != sign:
-                total += bits(word, f)
-        hashes[i] = total
-    return hashes
-
-
-@parallel
-def sparse_row_hashes(indptr: Any, indices: Any, words: Any, sign: Any) -> Any:
-    """`row_hashes` of rows in CSR."""
     hashes = np.zeros(len(indptr) - 1, np.uint64)
     for i in prange(len(hashes)):
         total = np.uint64(0)

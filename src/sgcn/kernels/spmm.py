@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from sgcn.kernels.csr import turn_rows
 from sgcn.kernels.lanes import LANES, add, load, number, scale, store, zeros
 from sgcn.kernels.memory import AHEAD, prefetch
 from sgcn.kernels.threads import parallel
@@ -169,14 +170,7 @@ def transpose(indptr: Any, indices: Any, weights: Any, columns: int) -> Any:
         turned[j + 1] += turned[j]
     rows = np.empty(len(indices), np.int32)
     values = np.empty(len(weights), np.float32)
-    cursor = turned[:-1].copy()
-    for k in range(len(indptr) - 1):
-        for e in range(indptr[k], indptr[k + 1]):
-            place = cursor[indices[e]]
-            cursor[indices[e]] += 1
-            rows[place] = k
-            if len(weights) > 0:
-                values[place] = weights[e]
+    turn_rows(indptr, indices, weights, turned[:-1].copy(), rows, values)
     return turned, rows, values
 
 
@@ -237,23 +231,10 @@ def sparse_rows_dense(indptr: Any, indices: Any, data: Any, ids: Any, out: Any) 
 @njit(nogil=True, cache=True)
 def edge_weights(p: Any) -> Any:
     """CSR arrays of P with its values written out, own entries first in their rows."""
-    indptr, indices, values, row, col, loops = p
-    n = len(row)
-    extra = 1 if loops else 0
-    out_ptr = np.empty(n + 1, np.int64)
-    out_idx = np.empty(len(indices) + extra * n, np.int32)
-    out_val = np.empty(len(out_idx), np.float32)
-    out = 0
-    for i in range(n):
-        out_ptr[i] = out
-        if loops:
-            out_idx[out] = i
-            out_val[out] = row[i] * col[i]
-            out += 1
+    every = np.arange(len(p.row))
+    indptr, indices, values = take_rows(p.indptr, p.indices, p.values, p.loops, every)
+    weights = values if len(values) > 0 else np.ones(len(indices), np.float32)
+    for i in every:
         for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            out_idx[out] = j
-            out_val[out] = row[i] * col[j] * (values[e] if len(values) > 0 else np.float32(1.0))
-            out += 1
-    out_ptr[n] = out
-    return out_ptr, out_idx, out_val
+            weights[e] *= p.row[i] * p.col[indices[e]]
+    return indptr, indices, weights

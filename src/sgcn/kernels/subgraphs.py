@@ -68,9 +68,7 @@ def reweight_edges(
     Pr(i, j) = 1 - (1-a)^m - (1-b)^m + (1-a-b+q)^m.
     """
     indptr, indices, weights = block
-    missed = np.empty(len(nodes), np.float64)
-    for k in range(len(nodes)):
-        missed[k] = (1.0 - hits[nodes[k]] / linked) ** draws
+    missed = (1.0 - hits[nodes] / linked) ** draws
     for k in range(len(nodes)):
         i = nodes[k]
         degree = p.indptr[i + 1] - p.indptr[i]

@@ -27,15 +27,9 @@ def _rank(size: Any, u: Any, low: float, high: float, bend: float, root: float) 
 
 @parallel
 def draw_edges(
-    codes: Any,
-    first: int,
-    stream: Any,
-    order: Any,
-    bounds: Any,
-    homophily: float,
-    bend: float,
+    codes: Any, first: int, stream: Any, order: Any, bounds: Any, homophily: float, bend: float,
     power: float,
-) -> None:
+) -> None:  # fmt: skip
     """Fill ``codes`` with edges as ``smaller << 32 | larger``, draws ``first`` and on.
 
     Community c owns the entries ``bounds[c]`` to ``bounds[c + 1]`` of ``order``, its hubs first.

@@ -206,13 +206,13 @@ def test_freed_memory_is_given_back_before_edges_are_placed(tmp_path, monkeypatc
     behind = [np.ones(1 << 13) for _ in range(10)]
     before = resident(os.getpid(), "RssAnon")
     left: list[int] = []
-    place = draft._sorted_rows
+    place = draft.sorted_rows
 
     def placed(*args, **options):
         left.append(resident(os.getpid(), "RssAnon"))
         return place(*args, **options)
 
-    monkeypatch.setattr(draft, "_sorted_rows", placed)
+    monkeypatch.setattr(draft, "sorted_rows", placed)
     pieces.clear()
     with draft.Draft.new(tmp_path / "out") as made:
         made.finish(made.edges([(np.array([0, 1]), np.array([1, 2]))]))
