@@ -74,7 +74,9 @@ def share() -> Rule:
 
 
 def optional(rule: Rule) -> Rule:
-    return Rule(lambda: f"{rule.words}, or none", lambda v: v is None or rule.test(v), rule.names)
+    return Rule(
+        lambda: f"{rule.words}, or none", lambda v: v is None or rule.test(v), rule.names
+    )
 
 
 def auto_or(rule: Rule) -> Rule:

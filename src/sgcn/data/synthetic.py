@@ -193,14 +193,8 @@ def _edges(spec: Synthetic, key: Key, order: Any, bounds: Any) -> npt.NDArray[np
     while have < spec.edges:
         tail = codes[have:]
         kernels.draw_edges(
-            tail,
-            drawn,
-            key.stream(Stream.SYNTHETIC, _EDGES),
-            order,
-            bounds,
-            spec.homophily,
-            bend,
-            power,
+            tail, drawn, key.stream(Stream.SYNTHETIC, _EDGES), order, bounds, spec.homophily,
+            bend, power,
         )
         drawn += len(tail)
         tail.sort()

@@ -69,7 +69,9 @@ class NodeTable(Edges):
     )
     label: int | str | None = option("auto", _A_COLUMN, "column of labels, or none")
     split: int | str | None = option("auto", _A_COLUMN, "column of train, val and test, or none")
-    features: Any = option("auto", _COLUMNS, "columns a,b,c; auto: all others")
+    features: str | int | tuple[int | str, ...] | None = option(
+        "auto", _COLUMNS, "columns a,b,c; auto: all others"
+    )
     kind: str = option(
         "auto", one_of("auto", "classes", "sets", "numbers"),
         "what labels are; sets: names with ; between; auto: numbers if one has a fraction",

@@ -179,11 +179,8 @@ _NAMES: dict[str, Callable[..., Any]] = {
     f"{module} {name}": meaning
     for meaning, modules, names in (
         (_Array, ("numpy.core.multiarray", "numpy._core.multiarray"), ("_reconstruct",)),
-        (
-            lambda dtype, content: _over(content, dtype, (), "C")[()],
-            ("numpy.core.multiarray", "numpy._core.multiarray"),
-            ("scalar",),
-        ),
+        (lambda dtype, content: _over(content, dtype, (), "C")[()],
+         ("numpy.core.multiarray", "numpy._core.multiarray"), ("scalar",)),
         (_over, ("numpy.core.numeric", "numpy._core.numeric"), ("_frombuffer",)),
         (_nothing, ("numpy",), ("ndarray",)),
         (_Dtype, ("numpy",), ("dtype",)),
