@@ -46,11 +46,7 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
     graph = open_data(config.data, **training.graph.values())
     if is_file(config.data):  # a run may be resumed from another folder
         config = replace(config, data=str(Path(config.data).resolve()))
-    if graph.x is None:
-        raise SgcnError(f"{config.data} has no features, expected x with one row for each node")
-    values = graph.x.data if hasattr(graph.x, "indptr") else graph.x
-    if not np.isfinite(values).all():
-        raise SgcnError(f"{config.data} has features that are NaN or infinite, expected numbers")
+    check_features(graph, config.data)
     task = Task.of(graph)
     if isinstance(training.model.layer, Auto):
         layer = "concat" if task.multi_label else "mean"
@@ -59,6 +55,15 @@ def prepare(config: Config) -> tuple[Config, Graph, Model]:
         graph.x.shape[1], task.classes, **training.model.values(), seed=training.loop.seed
     )
     return replace(config, training=training), graph, model
+
+
+def check_features(graph: Graph, name: str = "the graph") -> None:
+    """Make sure that there are features, all of them numbers; ``name`` is what users call it."""
+    if graph.x is None:
+        raise SgcnError(f"{name} has no features, expected x with one row for each node")
+    values = graph.x.data if hasattr(graph.x, "indptr") else graph.x
+    if not np.isfinite(values).all():
+        raise SgcnError(f"{name} has features that are NaN or infinite, expected numbers")
 
 
 def rehearse(config: Config, graph: Graph, model: Model) -> None:
@@ -187,8 +192,9 @@ def read_config(run: Path) -> Config:
     return make_config(read_toml(run / CONFIG))
 
 
-def open_run(run: Path) -> tuple[Config, Graph, Model]:
+def open_run(run: str | Path) -> tuple[Config, Graph, Model]:
     """A finished run's configuration, graph and trained model."""
+    run = Path(run)
     config, graph, model = prepare(read_config(run))
     if not (run / MODEL).is_file():
         raise SgcnError(

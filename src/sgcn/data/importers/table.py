@@ -165,22 +165,22 @@ class NodeTable(Edges):
         where = f"{table.path} in its column of labels"
         given = [word for word in words if word not in MISSING]
         numbers = [_number(word) for word in given]
-        whole = all(number.is_integer() for number in numbers)
         kind = self.kind
+        whole = kind != "sets" and all(number.is_integer() for number in numbers)
         if kind == "auto":
             kind = "classes" if whole or np.isnan(numbers).any() else "numbers"
         if kind == "numbers":
-            values = to_float32(np.array([_number(word) for word in words]))
+            values: npt.NDArray[Any] = to_float32(np.array([_number(word) for word in words]))
             for word, value in zip(words, values, strict=True):
                 if word not in MISSING and not np.isfinite(value):
                     raise SgcnError(f"{where} has {word!r}, expected numbers: set kind=classes")
-            self._write_y(draft, values[found], np.isnan(values)[found])
+            y = values[found]
+            self._write_y(draft, y, y != y)
             return
-        if whole and kind == "classes":  # 2 may be written as 2.0, and -1 is none
+        if whole:  # 2 may be written as 2.0, and -1 is none
             words = [word if word in MISSING else f"{_number(word):.0f}" for word in words]
             words = ["" if word == "-1" else word for word in words]
-        sign = ";" if kind == "sets" else None
-        sets = [[] if word in MISSING else _parts(word, sign) for word in words]
+        sets = [[] if word in MISSING else _parts(word, kind == "sets") for word in words]
         names: list[str] = sorted(
             {name for one in sets for name in one}, key=int if whole else None
         )
@@ -315,9 +315,10 @@ def _number(word: str) -> float:
         return np.nan
 
 
-def _parts(word: str, sign: str | None) -> list[str]:
-    """The names between the signs."""
-    return [word] if sign is None else [part.strip() for part in word.split(sign) if part.strip()]
+def _parts(word: str, several: bool) -> list[str]:
+    """The labels that a word stands for."""
+    parts = [part.strip() for part in word.split(";")] if several else [word]
+    return [part for part in parts if part]
 
 
 def _numbers(fields: Fields, columns: list[int]) -> tuple[npt.NDArray[Any], list[int]]:
