@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sgcn.graph import Graph
     from sgcn.nn import Model, make_model
     from sgcn.rng import Key
+    from sgcn.runs.predictions import load_run, predict
     from sgcn.samplers import SAMPLERS, NodeSet, Sampler, make_sampler
     from sgcn.sources import Loader
     from sgcn.training.loop import fit
@@ -37,9 +38,11 @@ __all__ = [
     "TrainingInterrupted",
     "__version__",
     "fit",
+    "load_run",
     "make_estimator",
     "make_model",
     "make_sampler",
+    "predict",
     "suggest_large_batch",
 ]
 
@@ -57,9 +60,11 @@ _HOME = {
     "Sampler": "sgcn.samplers",
     "Training": "sgcn.training.options",
     "fit": "sgcn.training.loop",
+    "load_run": "sgcn.runs.predictions",
     "make_estimator": "sgcn.estimators",
     "make_model": "sgcn.nn",
     "make_sampler": "sgcn.samplers",
+    "predict": "sgcn.runs.predictions",
     "suggest_large_batch": "sgcn.estimators.large_batch",
 }
 #: Packages that need no import statement of their own.

@@ -25,7 +25,8 @@ from sgcn.files import appearing, replacing
 FORMAT = "sgcn-graph"
 VERSION = 1
 HEADER = "header.json"
-IDS = "ids.json"  # what the nodes were called, in their order
+#: What nodes, classes and features were called, in their order.
+IDS, CLASSES, FEATURES = "ids.json", "classes.json", "features.json"
 ORIGIN = "origin.json"  # what the graph was built from
 
 _DTYPES = {"indptr": "int64", "indices": "int32", "values": "float32", "row": "float32",
@@ -112,9 +113,13 @@ class Writer:
         self.stream("x_data", (stored,), np.float32, values)
         self.header["x_shape"] = list(shape)
 
+    def call(self, name: str, names: list[Any]) -> None:
+        """What the files of others call nodes (`IDS`), `CLASSES` or `FEATURES`."""
+        (self.folder / name).write_text(f"{json.dumps(names, ensure_ascii=False)}\n", "utf-8")
+
     def carry(self, source: Path | None) -> None:
-        """Names of nodes and origin from beside the graph at ``source``, as far as it has any."""
-        for name in (IDS, ORIGIN):
+        """Names and origin from beside the graph at ``source``, as far as it has any."""
+        for name in (IDS, CLASSES, FEATURES, ORIGIN):
             if source is not None and (source / name).is_file():
                 shutil.copyfile(source / name, self.folder / name)
 

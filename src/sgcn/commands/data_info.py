@@ -30,20 +30,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from dataclasses import asdict
 
-    from sgcn.data.bundled import BUNDLED, header
+    from sgcn.data.bundled import BUNDLED
     from sgcn.data.describe import describe
-    from sgcn.data.source import open_as_is
+    from sgcn.data.source import names_of, open_as_is
     from sgcn.training.events import to_json
 
-    description, names = describe(open_as_is(args.data)), []
+    description = describe(open_as_is(args.data))
     if args.json:
         print(to_json(asdict(description), indent=1))
         return
-    if args.data in BUNDLED:  # what it is, and what its labels are called
-        facts = BUNDLED[args.data]
-        names = header(args.data)["tags" if facts.multi_label else "classes"]
-        print(_line("about", facts.about))
-    print("\n".join(_page(description, names)))
+    if args.data in BUNDLED:
+        print(_line("about", BUNDLED[args.data].about))
+    print("\n".join(_page(description, names_of(args.data).classes or [])))
 
 
 def _page(d: Description, names: list[str]) -> Iterator[str]:

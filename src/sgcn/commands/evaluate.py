@@ -1,33 +1,37 @@
-"""Score a finished run on its training, validation and test nodes.
+"""Score a finished run on its training, validation and test nodes, or on another graph.
 
 examples:
   sgcn evaluate runs/a
+  sgcn evaluate runs/a --data new-graph               without a split: all labelled nodes
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from sgcn.commands.shared import run_arguments
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_directory", type=Path, metavar="RUN", help="what sgcn train wrote")
+    run_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
+    import numpy as np
     import torch
 
-    from sgcn.compute.exact import predict
-    from sgcn.rows import store_of
-    from sgcn.runs.directory import open_run
+    from sgcn.runs.predictions import load_run, open_other, predict
     from sgcn.task import split_nodes
     from sgcn.training.events import to_json
 
-    config, graph, model = open_run(args.run_directory)
-    task = config.training.task.on(graph)
-    logits = predict(model, graph, store_of(graph.x))
-    scores = {}
-    for part, name in enumerate(("train", "validation", "test")):
+    model, graph, config = load_run(args.run_directory)
+    if args.data is not None:
+        graph = open_other(args.data, args.run_directory, config, graph)
+    task, parts = config.training.task.on(graph), ["train", "validation", "test"]
+    if graph.split is None:
+        graph, parts = graph.with_split(np.zeros(len(graph))), ["all"]
+    outputs, scores = predict(model, graph), {}
+    for part, name in enumerate(parts):
         nodes = torch.from_numpy(split_nodes(graph, part))
-        scores[name] = task.score(logits.index_select(0, nodes), nodes)
+        scores[name] = task.score(outputs.index_select(0, nodes), nodes)
     print(to_json(scores, indent=1))

@@ -29,6 +29,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         )  # fmt: skip
 
 
+def run_arguments(parser: argparse.ArgumentParser) -> None:
+    """A finished run, and the graph to use its model on."""
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="what sgcn train wrote")
+    parser.add_argument(
+        "--data", metavar="DATA", help="another graph, with the same features; default: the run's"
+    )
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options from a file, and one by one."""
     parser.add_argument("--config", type=Path, metavar="FILE.toml", help="options from a file")

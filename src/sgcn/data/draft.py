@@ -46,6 +46,10 @@ class Draft(Writer):
     ``x``, ``y`` and ``split`` are rows in the order of nodes; edges come from `edges`.
     """
 
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.notes: list[str] = []  # what whoever asked for the graph should know
+
     def edges(
         self, parts: Iterable[tuple[Any, ...]], nodes: int | None = None, *, directed: bool = False
     ) -> Graph:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from sgcn.data.bundled import BUNDLED, bundled
-from sgcn.data.readers.files import unreadable
+from sgcn.data.bundled import BUNDLED, bundled, header
+from sgcn.data.readers.files import read_json, unreadable
 from sgcn.data.scaling import Scaling
 from sgcn.data.synthetic import NAMED, PREFIX, parse_synthetic, synthetic
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.options import nearest
-from sgcn.store import is_graph
+from sgcn.store import CLASSES, FEATURES, IDS, is_graph
 
 
 def is_file(name: str) -> bool:
@@ -26,6 +27,25 @@ def is_file(name: str) -> bool:
 def is_synthetic(name: str) -> bool:
     """Whether ``name`` says how to make a graph: a name of one, or ``synthetic:`` and options."""
     return name in NAMED or name.startswith(PREFIX)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What nodes, classes and columns of features are called; None where they are numbers."""
+
+    ids: list[Any] | None = None
+    classes: list[str] | None = None
+    features: list[Any] | None = None
+
+
+def names_of(name: str | Path) -> Names:
+    """What whoever made the graph called ``name`` wrote down beside it."""
+    if name in BUNDLED:
+        kept = header(str(name))
+        sets = BUNDLED[str(name)].multi_label
+        return Names(classes=kept["tags" if sets else "classes"], features=kept["words"])
+    found = (Path(name) / file for file in (IDS, CLASSES, FEATURES))
+    return Names(*(read_json(file, "names", list) if file.is_file() else None for file in found))
 
 
 def open_data(name: str, *, features: str = "auto", **options: Any) -> Graph:

@@ -55,7 +55,7 @@ def _opened(config: Config, run: Path | None = None) -> tuple[Config, Graph, Sca
     if is_file(config.data):  # a run may be resumed from another folder
         config = replace(config, data=str(Path(config.data).resolve()))
     check_features(graph, config.data)
-    scaling = _scaling(graph, training.graph.features, run)
+    scaling = scaling_of(graph, training.graph.features, run)
     graph = scaling.apply(graph)
     training = replace(training, graph=replace(training.graph, features=scaling.kind))
     return replace(config, training=training), graph, scaling
@@ -75,7 +75,7 @@ def _with_model(config: Config, graph: Graph) -> tuple[Config, Model]:
     return replace(config, training=training), model
 
 
-def _scaling(graph: Graph, kind: str, run: Path | None) -> Scaling:
+def scaling_of(graph: Graph, kind: str, run: Path | None) -> Scaling:
     """By the statistics that ``run`` has kept, or by those of ``graph``."""
     if run is None or not (run / SCALING).is_file():
         return Scaling.of(graph, kind)
@@ -206,8 +206,9 @@ def read_config(run: Path) -> Config:
     return make_config(read_toml(run / CONFIG))
 
 
-def open_run(run: Path) -> tuple[Config, Graph, Model]:
+def open_run(run: str | Path) -> tuple[Config, Graph, Model]:
     """A finished run's configuration, graph and trained model."""
+    run = Path(run)
     config, graph, _ = _opened(read_config(run), run)
     config, model = _with_model(config, graph)
     if not (run / MODEL).is_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sgcn.data.importers.ogb import Ogb
 from sgcn.data.importers.planetoid import Planetoid
 from sgcn.data.importers.pyg import Pyg
 from sgcn.data.importers.scipy import Scipy
+from sgcn.data.importers.table import NodeTable
 from sgcn.graph import Graph
 from sgcn.options import build
 
@@ -31,18 +33,28 @@ IMPORTERS: dict[str, type[Importer]] = {
         NetworkX,
         Scipy,
         EdgeList,
+        NodeTable,
     )
 }  # fmt: skip
 
 
 def import_graph(
-    format: str, source: str | Path, out: str | Path, *, overwrite: bool = False, **options: Any
+    format: str,
+    source: str | Path,
+    out: str | Path,
+    *,
+    overwrite: bool = False,
+    say: Callable[[str], object] = lambda note: None,
+    **options: Any,
 ) -> Graph:
     """Read ``source``, which is in ``format``, write a graph directory ``out``, and open it.
 
     Large arrays pass through memory in parts; ``out`` appears complete or not at all.
+    ``say`` gets what was found on the way: missing values, say.
     """
     importer: Importer = build("format", IMPORTERS, format, options)
     with Draft.new(Path(out), overwrite=overwrite) as draft:
         draft.finish(importer.read(Path(source), draft))
+    for note in draft.notes:
+        say(note)
     return Graph.open(out)

@@ -24,7 +24,7 @@ from sgcn.errors import SgcnError
 from sgcn.options import Rule, flag, integer, option, optional
 
 _TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet")
-_FILE = text_or_none("a file")
+A_FILE = text_or_none("a file")
 _CLASSES = "number the classes from 0 on first"
 _EXACT = 2**53  # from here on float64 has gaps between whole numbers
 
@@ -91,26 +91,33 @@ def _integers(values: Any, where: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Beside(Importer):
-    """Tables have a row a node: row k of node k, or as ``id_column`` says."""
+class Tabular(Importer):
+    """What reads tables of fields."""
 
     #: What to do about names where numbers of nodes should be.
     names_hint: ClassVar[str] = ""
 
-    features: str | None = option(None, _FILE, "features: .npy, .npz or a table")
-    labels: str | None = option(None, _FILE, "labels: .npy or a table")
-    split: str | None = option(None, _FILE, "train, valid, test: .npy, .npz, .json or a table")
-    id_column: int | str | None = option(
-        None, optional(a_column()), "column of the tables with ids; none: row k is of node k"
-    )
     delimiter: str = option("auto", _a_delimiter(), "between fields; auto goes by the suffix")
     header: bool | None = option(None, optional(flag()), "the first row names columns; none: look")
 
-    def table(self, path: Path, what: str) -> Table:
+    def table(self, path: Path, what: str, **options: Any) -> Table:
         """The table in ``path``; its suffix says what it is."""
         if checked(path, what).suffix == ".parquet":
             return Parquet(path, what, self.limit)
-        return Text(path, what, self.limit, delimiter=self.delimiter, header=self.header)
+        options = {"delimiter": self.delimiter, "header": self.header} | options
+        return Text(path, what, self.limit, **options)
+
+
+@dataclass(frozen=True)
+class Beside(Tabular):
+    """Tables have a row a node: row k of node k, or as ``id_column`` says."""
+
+    features: str | None = option(None, A_FILE, "features: .npy, .npz or a table")
+    labels: str | None = option(None, A_FILE, "labels: .npy or a table")
+    split: str | None = option(None, A_FILE, "train, valid, test: .npy, .npz, .json or a table")
+    id_column: int | str | None = option(
+        None, optional(a_column()), "column of the tables with ids; none: row k is of node k"
+    )
 
     def tables(self) -> dict[str, Table]:
         """The tables among the files, by what they hold."""
@@ -214,10 +221,16 @@ class Beside(Importer):
         where = str(table.path)
         if len(columns) != 1:
             raise SgcnError(f"{where} has {len(columns)} columns, expected 1: the part of a node")
-        words = Names()
-        found = np.concatenate([words.number(part)[:, 0] for part in table.fields(columns)])
-        parts = np.array([part_of(word, where) for word in words.texts(where)])[found]
+        words, found = coded(table, columns[0])
+        parts = np.array([part_of(word, where) for word in words])[found]
         return split_of_numbers(n, _by_node(parts, rows, n), where)
+
+
+def coded(table: Table, column: int) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """The words of a column, and which of them each row has."""
+    words = Names()
+    found = [words.number(part)[:, 0] for part in table.fields([column])]
+    return words.texts(str(table.path)), np.concatenate(found)
 
 
 def _by_node(values: Any, rows: Any, n: int) -> Any:

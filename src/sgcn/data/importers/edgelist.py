@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sgcn.data.draft import Draft
-from sgcn.data.importers.beside import Beside, Ids, a_column
+from sgcn.data.importers.beside import Beside, Ids, Tabular, a_column
 from sgcn.data.importers.rows import about, checked_edges
 from sgcn.data.readers.tables import Table
 from sgcn.errors import SgcnError
@@ -21,12 +20,8 @@ from sgcn.store import IDS
 
 
 @dataclass(frozen=True)
-class EdgeList(Beside):
-    """A row is an edge; messages go from source to target."""
-
-    name: ClassVar[str] = "edgelist"
-    summary: ClassVar[str] = "edges in .csv, .tsv, .txt (also .gz) or .parquet"
-    names_hint: ClassVar[str] = "set ids=text if nodes have names"
+class Edges(Tabular):
+    """A row of a table is an edge; messages go from source to target."""
 
     source_column: int | str = option(0, a_column(), "where edges start")
     target_column: int | str = option(1, a_column(), "where edges end")
@@ -34,6 +29,28 @@ class EdgeList(Beside):
         None, optional(a_column()), "weights of edges; none: none"
     )
     directed: bool = option(False, flag(), "keep directions; else every edge goes both ways")
+
+    def edges_of(self, table: Table, ids: Ids) -> Iterator[tuple[Any, ...]]:
+        """Sources, targets and, if there are any, weights; some rows at a time."""
+        if table.width < 2:
+            raise SgcnError(
+                f"{table.path} has {table.width} column, expected an edge a line: set delimiter "
+                "if it is another one"
+            )
+        ends = [table.index_of(column) for column in (self.source_column, self.target_column)]
+        weights = [] if self.weight_column is None else [table.index_of(self.weight_column)]
+        table.hints = dict.fromkeys(ends, self.names_hint)
+        yield from map(tuple, ids.columns(table, ends, weights))
+
+
+@dataclass(frozen=True)
+class EdgeList(Edges, Beside):
+    """Features, labels and split are in files beside the edges."""
+
+    name: ClassVar[str] = "edgelist"
+    summary: ClassVar[str] = "edges in .csv, .tsv, .txt (also .gz) or .parquet"
+    names_hint: ClassVar[str] = "set ids=text if nodes have names"
+
     ids: str = option(
         "numbers", one_of("numbers", "compact", "text"),
         "numbers as they are, numbers renumbered without gaps, or names",
@@ -47,7 +64,7 @@ class EdgeList(Beside):
         last = max(((int(rows.max()), path) for rows, path in beside if rows is not None),
                    default=(-1, ""))  # fmt: skip
         n = (self.nodes or self.rows()) if ids.names is None else None
-        edges = checked_edges(self._edges(table, ids), n, str(source))
+        edges = checked_edges(self.edges_of(table, ids), n, str(source))
         with about(source):
             if n is None:
                 edges = _closed(edges, last, str(source), numbers=ids.names is None)
@@ -55,22 +72,9 @@ class EdgeList(Beside):
         if self.nodes not in (None, len(graph)):
             raise SgcnError(f"{source} names {len(graph)} nodes, expected nodes = {self.nodes}")
         if ids.names is not None:
-            text = json.dumps(ids.called(str(source)), ensure_ascii=False)
-            (draft.folder / IDS).write_text(f"{text}\n", "utf-8")
+            draft.call(IDS, ids.called(str(source)))
         self.write_rows(draft, len(graph), ids)
         return graph
-
-    def _edges(self, table: Table, ids: Ids) -> Iterator[tuple[Any, ...]]:
-        """Sources, targets and, if there are any, weights; some rows at a time."""
-        if table.width < 2:
-            raise SgcnError(
-                f"{table.path} has {table.width} column, expected an edge a line: set delimiter "
-                "if it is another one"
-            )
-        ends = [table.index_of(column) for column in (self.source_column, self.target_column)]
-        weights = [] if self.weight_column is None else [table.index_of(self.weight_column)]
-        table.hints = dict.fromkeys(ends, self.names_hint)
-        yield from map(tuple, ids.columns(table, ends, weights))
 
 
 def _closed(

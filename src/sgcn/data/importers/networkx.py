@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -143,7 +142,7 @@ class _Nodes:
             shape = (len(self.names), *parts[0].shape[1:])
             draft.stream(name, shape, parts[0].dtype, parts)
         self.parts.clear()
-        (draft.folder / IDS).write_text(f"{json.dumps(self.names)}\n")
+        draft.call(IDS, self.names)
         self.names.clear()
 
     def rows(self) -> dict[str, list[Any]]:

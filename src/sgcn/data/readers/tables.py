@@ -42,6 +42,8 @@ class Table(ABC):
     width: int
     #: What to do about text in a column of numbers; None stands for the other columns.
     hints: Mapping[int | None, str] = {}
+    #: Whether a field of text may have no value, which text files write as nothing.
+    gaps = False
 
     @abstractmethod
     def rows(self) -> int:
@@ -118,6 +120,7 @@ class Text(Table):
             words = not any(map(_is_number, first))
             header = words and (titles or any(map(_is_number, second)))
         if header:
+            first[0] = first[0].lstrip("\ufeff")  # which Excel puts there
             self.names, self.before = first, line
         self.width = len(first)
         self.numeric = all(map(_is_number, second if header else first))
@@ -315,8 +318,9 @@ class Parquet(Table):
         data, offsets, before = [], [], 0
         with unreadable(self.path, self.what):
             for column in (column.cast("large_string") for column in columns):
-                if column.null_count:
+                if column.null_count and not self.gaps:
                     raise ValueError("a field has no value")
+                column = column.fill_null("")
                 _, ends, content = column.buffers()
                 ends = np.frombuffer(ends, np.int64)[column.offset :][: len(column) + 1]
                 data.append(np.frombuffer(content or b"", np.uint8))
