@@ -16,7 +16,7 @@ from sgcn.compute.operators import Operator
 from sgcn.errors import SgcnError
 from sgcn.nn.base import Layer, MessagePassing, PlainModule, as_layer
 from sgcn.nn.layers import LAYERS, Attention, Dense, GraphConv, Isomorphism, LayerKind, Residual
-from sgcn.options import build, nearest
+from sgcn.options import build, is_integer, nearest, plain
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": elu,
@@ -125,7 +125,7 @@ def make_model(
     ``widths`` is then not used. ``layer_options`` are those of the kind of layer.
     """
     kind: LayerKind = build("layer", LAYERS, layer, layer_options)
-    sizes = [widths] * layers if isinstance(widths, int) else list(widths)
+    sizes = [plain(widths)] * layers if is_integer(widths) else [*plain(widths)]
     if not sizes or min(sizes) < 1:
         raise SgcnError(f"widths are {sizes}, expected one whole number >= 1 for each layer")
     if not head:

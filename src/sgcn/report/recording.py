@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from sgcn.errors import SgcnError
-from sgcn.report.thinning import POINTS, Floats, smooth, thin
+from sgcn.report.thinning import POINTS, Floats, thin
 from sgcn.runs.config import read_toml
+from sgcn.runs.curves import SHORT, smooth
 from sgcn.runs.layout import CONFIG, METRICS, SUMMARY
 
 CURVES = ("loss", "f1", "validation_loss", "gradient_norm", "gradient_error", "norm_growth")
@@ -128,7 +129,7 @@ class Recording:
     def drawn(self, points: int = POINTS) -> dict[str, Any]:
         """What the page shows of this run, ready for JSON."""
         curves = {name: curve.drawn(points) for name, curve in self.curves.items() if curve}
-        for name in _NOISY & curves.keys():
+        for name in (key for key in _NOISY & curves.keys() if len(self.curves[key]) >= SHORT):
             curves[name]["smooth"] = self.curves[name].drawn(points, smoothed=True)
         return {
             "name": self.name,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +72,6 @@ def toml_value(value: Any) -> str:
         return f'"{escaped}"'
     if isinstance(value, tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
-    if isinstance(value, Integral):  # NumPy's too
-        return str(int(value))
-    if isinstance(value, Real):
-        return repr(float(value))
+    if isinstance(value, int | float):
+        return repr(value)
     raise TypeError(f"{value!r} is no value of an option")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,8 @@ from safetensors.torch import load_file
 
 from sgcn.compute.inputs import LazyRows
 from sgcn.compute.operators import BlockOperator, Operator, Preaggregated
-from sgcn.data.source import is_file, open_data
+from sgcn.data.describe import summary as summary_of
+from sgcn.data.source import check_data, is_file, open_data
 from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.estimators.engine import can_preaggregate
 from sgcn.files import can_be_made, nearest_folder, write_text
@@ -89,6 +93,25 @@ def check_output(out: Path, *, force: bool = False) -> None:
         raise SgcnError(f"{out} cannot be made, expected a place where files can be written")
 
 
+def free_place(out: Path) -> Path:
+    """``out``, or if it is taken the first of ``out-2``, ``out-3`` .. that is not."""
+    others = (out.with_name(f"{out.name}-{number}") for number in count(2))
+    return next(place for place in chain([out], others) if not os.path.lexists(place))
+
+
+def header(config: Config, graph: Graph, model: Model) -> str:
+    """What is trained on what, and how, in two lines."""
+    chosen, parameters = config.training, sum(p.numel() for p in model.parameters())
+    kind, optimizer = chosen.tables()["model"], chosen.optimizer
+    return (
+        f"{config.data}: {summary_of(graph)}\n"
+        f"{kind['layer']}, {kind['layers']} layers, widths {kind['widths']}, {parameters:,} "
+        f"parameters; sampler {chosen.sampler.name}, estimator {chosen.estimator_name}, optimizer "
+        f"{optimizer.values()['name']}, lr {optimizer.rate:g}; cpu, {torch.get_num_threads()} "
+        "threads"
+    )
+
+
 def train(
     config: Config,
     out: Path,
@@ -99,6 +122,7 @@ def train(
     make_probe: MakeProbe | None = None,
 ) -> dict[str, Any]:
     """Train into the run directory ``out``; its summary. With ``force`` it may replace a run."""
+    check_data(config.data)
     if not resume:
         check_output(out, force=force)
     config, graph, model = prepare(config)
@@ -118,11 +142,13 @@ def train(
         raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
     try:
         if not resume:
+            check_output(out, force=force)  # another run may have begun there meanwhile
             shutil.rmtree(out, ignore_errors=True)
             out.mkdir(parents=True)
             write_text(out / CONFIG, config.to_toml())
         sinks: list[Sink] = [JsonLines(out / METRICS)]
         if not quiet:
+            print(header(config, graph, model), f"into {out}", sep="\n", file=sys.stderr)
             sinks.append(Progress())
         try:
             fitted = fit(
