@@ -115,7 +115,7 @@ def test_unknown_words_exit_2_with_usage(capsys, argv):
         ("train debian --epoch=4", "did you mean --epochs?"),
         ("train debian --dropout 0.5", "did you mean --set model.dropout=0.5?"),
         ("train debian --dropuot=0.5 --quiet", "did you mean --set model.dropout=0.5?"),
-        ("train debian --label --quiet", "no flag --label, see"),
+        ("train debian --zzzz --quiet", "no flag --zzzz, see"),
         ("compare debian --weight-decay", "did you mean --set optimizer.weight_decay=VALUE?"),
         ("train debian --sizes 10", "did you mean --set sampler.sizes=10?"),
         ("train debian --gap 10", "did you mean --set estimator.gap=10?"),

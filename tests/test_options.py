@@ -65,12 +65,12 @@ def test_lists_become_tuples_and_numpy_numbers_pass():
     changed = Training().changed(lr=np.float32(0.5), batch_size=np.int64(8))
     assert (type(changed.optimizer.lr), type(changed.loop.batch_size)) == (float, int)
     assert changed == Training().changed(lr=0.5, batch_size=8)
-    whole = Synthetic(nodes=np.int64(50), degree=4, classes=np.uint8(3))
-    assert synthetic(whole, np.int64(2)).y.tolist() == synthetic(
-        Synthetic(nodes=50, degree=4, classes=3), 2
-    ).y.tolist()
-    assert [p.shape for p in make_model(4, 3, widths=np.int64(8), layers=np.int64(3)).parameters()
-            ] == [p.shape for p in make_model(4, 3, widths=np.array([8, 8, 8])).parameters()]
+    spec = {"nodes": 200, "degree": 4, "classes": 3, "communities": 4}
+    whole = Synthetic(**{name: np.int64(value) for name, value in spec.items()})
+    assert synthetic(whole, np.int64(2)).y.tolist() == synthetic(Synthetic(**spec), 2).y.tolist()
+    assert [
+        p.shape for p in make_model(4, 3, widths=np.int64(8), layers=np.int64(3)).parameters()
+    ] == [p.shape for p in make_model(4, 3, widths=np.array([8, 8, 8])).parameters()]
 
 
 def test_samplers_are_frozen_values():

@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> None:
             return
     else:
         config = make_config(values_of(args))
-        given = config.data
-        graph = Path(given).resolve().stem if is_file(given) else plain(given)
+        data = config.data
+        graph = Path(data).resolve().stem if is_file(data) else plain(data)
         chosen = config.training
         name = f"{graph}-{chosen.sampler.name}-{chosen.estimator_name}-{chosen.loop.seed}"
         place = Path("runs") / name  # by default a new one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -30,11 +31,16 @@ class History:
         return self.rows("epoch")
 
     def rows(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """All events of a ``kind``, or of all; scores stand as ``validation_f1_micro`` and such."""
-        return [_row(event) for event in self.events if kind in (None, event.event)]
+        """The events of a ``kind``, or all, with the same columns; NaN is what an event has not.
+
+        Scores stand as ``validation_f1_micro`` and such.
+        """
+        rows = [_row(event) for event in self.events if kind in (None, event.event)]
+        empty = dict.fromkeys((column for row in rows for column in row), math.nan)
+        return [empty | row for row in rows]
 
     def to_pandas(self, kind: str | None = None) -> Any:
-        """The same as a pandas.DataFrame; columns that a kind of event does not have are NaN."""
+        """The same as a pandas.DataFrame."""
         try:
             pandas = import_module("pandas")
         except ImportError:
