@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os.path import relpath
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,8 @@ def draw(runs: Sequence[Path], out: Path | None = None) -> Path:
         events = read_events(run)
         steps, scores = ([e for e in events if e["event"] == kind] for kind in ("step", "score"))
         losses = smooth(np.array([e["loss"] for e in steps], float))  # null (no number) is NaN
-        (line,) = loss.plot([e["step"] for e in steps], losses, label=run.name)
+        label = relpath(run, (out or run).parent)  # of several seeds, the last part is not enough
+        (line,) = loss.plot([e["step"] for e in steps], losses, label=label)
         f1 = [e["validation"]["f1_micro"] for e in scores]
         by_step.plot([e["step"] for e in scores], f1, color=line.get_color())
         by_second.plot([e["seconds"] for e in scores], f1, color=line.get_color())
