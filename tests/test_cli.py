@@ -98,14 +98,49 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, argv, message):
 
 
 @pytest.mark.parametrize(
-    "argv", [[], ["sampler"], ["data"], ["data", "nonsense"], ["samplers", "--nonsense"],
-             ["train", "--batch", "many"]],
+    "argv", [[], ["sampler"], ["data"], ["data", "nonsense"], ["train", "--lr"]],
 )  # fmt: skip
 def test_unknown_words_exit_2_with_usage(capsys, argv):
     code, out, err = run(capsys, *argv)
     assert (code, out) == (2, "")
     assert "usage: sgcn" in err
     assert "error:" in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        ("train debian --learning-rte 1", "no flag --learning-rte, see sgcn train --help"),
+        ("train debian --batch_size 4", "no flag --batch_size, did you mean --batch-size?"),
+        ("train debian --epoch=4", "did you mean --epochs?"),
+        ("train debian --dropout 0.5", "did you mean --set model.dropout=0.5?"),
+        ("train debian --dropuot=0.5 --quiet", "did you mean --set model.dropout=0.5?"),
+        ("train debian --zzzz --quiet", "no flag --zzzz, see"),
+        ("compare debian --weight-decay", "did you mean --set optimizer.weight_decay=VALUE?"),
+        ("train debian --sizes 10", "did you mean --set sampler.sizes=10?"),
+        ("train debian --gap 10", "did you mean --set estimator.gap=10?"),
+        ("train debian wordnet", "sgcn train has no use for 'wordnet'"),
+        ("data info debian --jsn", "sgcn data info has no flag --jsn, did you mean --json?"),
+        ("data info debian --dropout 1", "no flag --dropout, see sgcn data info --help"),
+        ("samplers --nonsense", "sgcn samplers has no flag --nonsense, see"),
+    ],
+)
+def test_a_flag_that_is_none_gets_a_hint(capsys, argv, hint):
+    code, out, err = run(capsys, *argv.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("sgcn: error: sgcn ")
+    assert err.count("\n") == 1
+    assert hint in err
+
+
+@pytest.mark.parametrize("flag", ["--dropuot", "--batch_size"])
+def test_most_hints_wait_for_nothing_heavy(flag):
+    code = (
+        "import sys; from sgcn.cli import main\n"
+        "assert main(['train', 'debian', sys.argv[1]]) == 2\n"
+        "heavy = {'numba', 'torch', 'numpy', 'scipy'} & set(sys.modules); assert not heavy, heavy"
+    )
+    assert python("-c", code, flag).returncode == 0
 
 
 def test_an_error_of_ours_is_the_only_one_without_traceback(monkeypatch, capsys):

@@ -98,9 +98,22 @@ def test_start_resumes_with_the_same_batches(ring, threads):
         assert [digest(batch) for batch in loader.epoch(2, start)] == whole[start:]
 
 
-def test_iterating_is_epoch_zero(ring):
-    loader = Loader(ring, range(30), make_sampler("exact"), batch_size=8)
-    assert [digest(batch) for batch in loader] == [digest(batch) for batch in loader.epoch(0)]
+def test_every_iteration_is_the_next_epoch(ring):
+    loader = Loader(ring, range(30), make_sampler("neighbor", sizes=1), batch_size=8)
+    passes = [[digest(batch) for batch in loader] for _ in range(3)]
+    assert passes == [[digest(batch) for batch in loader.epoch(epoch)] for epoch in range(3)]
+    assert len({batch for epoch in passes for batch in epoch}) == 3 * 4
+
+
+def test_whole_numbers_of_numpy(ring):
+    numbers = {"batch_size": 7, "depth": 2, "seed": 3, "threads": 1, "batches_per_epoch": 5}
+    made = [
+        Loader(ring, range(30), make_sampler("neighbor", sizes=kind(2)),
+               **{name: kind(value) for name, value in numbers.items()})
+        for kind in (int, np.int64, np.uint8)
+    ]  # fmt: skip
+    first, *others = ([digest(batch) for batch in loader] for loader in made)
+    assert others == [first, first]
 
 
 @pytest.mark.parametrize("name", ["saint", "cluster"])
@@ -187,7 +200,7 @@ def test_leaving_early_does_not_hang(ring, end):
         ("depth", 0, "depth is 0, expected a whole number >= 1"),
         ("threads", -1, "threads is -1, expected a whole number >= 0"),
         ("threads", True, "threads is True, expected a whole number >= 0"),
-        ("batches_per_epoch", 0, "batches_per_epoch is 0, expected a whole number >= 1"),
+        ("batches_per_epoch", 0, "batches_per_epoch is 0, expected a whole number >= 1, or none"),
         ("seed", -1, r"seed is -1, expected a whole number from 0 to 2\*\*63 - 1"),
         ("nodes", [], "there are no nodes to make batches of, expected at least one"),
         ("nodes", [30], "seeds hold node 30, expected ids from 0 to 29"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
-from sgcn import SAMPLERS, SgcnError, make_sampler
+from sgcn import SAMPLERS, SgcnError, Training, make_model, make_sampler
+from sgcn.data.synthetic import Synthetic, synthetic
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -57,7 +59,18 @@ def test_unknown_names_get_the_nearest_known_one():
 
 def test_lists_become_tuples_and_numpy_numbers_pass():
     assert make_sampler("neighbor", sizes=[5, 3]).sizes == (5, 3)
-    assert make_sampler("neighbor", sizes=np.int64(5)).sizes == 5
+    for given in (np.int64(5), np.array(5), [np.int32(5), 3]):
+        sizes = make_sampler("neighbor", sizes=given).sizes
+        assert json.loads(json.dumps(sizes)) == (5 if np.ndim(given) == 0 else [5, 3])
+    changed = Training().changed(lr=np.float32(0.5), batch_size=np.int64(8))
+    assert (type(changed.optimizer.lr), type(changed.loop.batch_size)) == (float, int)
+    assert changed == Training().changed(lr=0.5, batch_size=8)
+    spec = {"nodes": 200, "degree": 4, "classes": 3, "communities": 4}
+    whole = Synthetic(**{name: np.int64(value) for name, value in spec.items()})
+    assert synthetic(whole, np.int64(2)).y.tolist() == synthetic(Synthetic(**spec), 2).y.tolist()
+    assert [
+        p.shape for p in make_model(4, 3, widths=np.int64(8), layers=np.int64(3)).parameters()
+    ] == [p.shape for p in make_model(4, 3, widths=np.array([8, 8, 8])).parameters()]
 
 
 def test_samplers_are_frozen_values():

@@ -8,7 +8,9 @@ by Ctrl-C and SIGTERM.
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -16,6 +18,7 @@ from typing import Any
 
 from sgcn.commands import startup
 from sgcn.errors import SgcnError
+from sgcn.training.options import option_names
 from sgcn.version import __version__
 
 #: What the user types, and the module of `sgcn.commands` behind it.
@@ -97,7 +100,7 @@ def add_command(commands: Any, word: str, module_name: str) -> None:
     summary, _, examples = (module.__doc__ or "").partition("\n")
     made = make_parser(commands.add_parser, word, summary, examples.strip(), help=summary)
     module.arguments(made)
-    made.set_defaults(run=module.run, module=module_name)
+    made.set_defaults(run=module.run, module=module_name, parser=made)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -110,11 +113,13 @@ def execute(
 ) -> int:
     """Run what ``argv`` asks of the parser that ``make`` returns; the exit code.
 
-    argparse itself exits, with 2 for what it cannot read.
+    argparse itself exits, with 2 for values that it cannot read.
     """
     startup.wait_passively()
     try:
-        args = make().parse_args(argv)
+        args, left = make().parse_known_args(argv)
+        if left:
+            raise SgcnError(_not_taken(args.parser, left))
         if vars(args).get("module") not in WITHOUT_KERNELS:
             startup.skip_scipy_blas()
             startup.announce_compiling()
@@ -129,3 +134,26 @@ def execute(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
+
+
+def _not_taken(command: argparse.ArgumentParser, left: Sequence[str]) -> str:
+    """What is wrong with the words ``left`` over, of which one may be a mistyped flag."""
+    wrong = next((word for word in left if word.startswith("-")), None)
+    if wrong is None:
+        return f"{command.prog} has no use for {left[0]!r}, see {command.prog} --help"
+    name, _, value = wrong.partition("=")
+    flags = re.findall(r"--[\w-]+", command.format_usage())
+    key = name.lstrip("-").replace("-", "_")
+    after = left[left.index(wrong) + 1 :]
+    value = value or (after[0] if after and not after[0].startswith("-") else "VALUE")
+    # What takes --config takes every option of the configuration by --set.
+    hints = {flag.lstrip("-").replace("-", "_"): flag for flag in flags}
+    for slow in (False, True):
+        if "--config" in flags:
+            keys = option_names(slow)
+            hints = {key: f"--set {section}.{key}={value}" for key, section in keys} | hints
+        close = difflib.get_close_matches(key, hints, 1, 0.6 if slow else 0.8)
+        if close:
+            break
+    hint = f", did you mean {hints[close[0]]}?" if close else f", see {command.prog} --help"
+    return f"{command.prog} has no flag {name}{hint}"

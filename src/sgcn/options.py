@@ -96,6 +96,13 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def plain(value: Any) -> Any:
+    """``value``, lists as tuples and NumPy's numbers as Python's, which files can have."""
+    if isinstance(value, list | tuple):  # TOML and JSON have lists where we hold tuples
+        return tuple(map(plain, value))
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
 def option(default: Any, rule: Rule, help: str, *, flag: str | None = None) -> Any:
     """A dataclass field with its rule and its help text; ``flag`` if the command line has one."""
     return dataclasses.field(default=default, metadata={"rule": rule, "help": help, "flag": flag})
@@ -132,15 +139,12 @@ class Options:
         for field in dataclasses.fields(self):
             value, rule = getattr(self, field.name), field.metadata["rule"]
             registry = field.metadata.get("registry")
-            if isinstance(value, list):  # TOML and JSON have lists where we hold tuples
-                value = tuple(value)
-                object.__setattr__(self, field.name, value)
-            elif registry is not None and isinstance(value, str) and value in registry:
+            value = plain(value)
+            if registry is not None and isinstance(value, str) and value in registry:
                 value = registry[value]()
-                object.__setattr__(self, field.name, value)
             elif value == "none" and rule.test(None) and not rule.test(value):  # TOML has no null
                 value = None
-                object.__setattr__(self, field.name, value)
+            object.__setattr__(self, field.name, value)
             if not rule.test(value):
                 close = nearest(value, rule.names()) if isinstance(value, str) else ""
                 raise SgcnError(
@@ -244,10 +248,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def check(name: str, value: Any, rule: Rule) -> None:
-    """Refuse a ``value`` that breaks the ``rule``; ``name`` is what the user calls it."""
+def check(name: str, value: Any, rule: Rule) -> Any:
+    """The `plain` ``value``, if it keeps the ``rule``; ``name`` is what the user calls it."""
+    value = plain(value)
     if not rule.test(value):
         raise SgcnError(f"{name} is {value!r}, expected {rule.words}")
+    return value
 
 
 def known_name(kind: str, name: str, known: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from sgcn.block import Batch, Int32
 from sgcn.errors import SgcnError
 from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
-from sgcn.options import check, integer
+from sgcn.options import check, integer, optional
 from sgcn.rng import Key, check_seed
 from sgcn.samplers.base import NodeSet, Sampler
 
@@ -116,12 +116,10 @@ class Loader:
         threads: int = 1,
         batches_per_epoch: int | None = None,
     ) -> None:
-        check("batch_size", batch_size, integer())
-        check("depth", depth, integer())
-        check("threads", threads, integer(0))
-        if batches_per_epoch is not None:
-            check("batches_per_epoch", batches_per_epoch, integer())
-        self.graph, self.sampler, self.depth, self.threads = graph, sampler, depth, threads
+        batch_size = check("batch_size", batch_size, integer())
+        batches_per_epoch = check("batches_per_epoch", batches_per_epoch, optional(integer()))
+        self.graph, self.sampler, self.depth = graph, sampler, check("depth", depth, integer())
+        self.threads = check("threads", threads, integer(0))
         self.source = NodeSource(
             graph, nodes, sampler,
             batch_size=batch_size, seed=check_seed(seed), batches_per_epoch=batches_per_epoch,

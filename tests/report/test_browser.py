@@ -135,13 +135,19 @@ def test_the_axis_switch(visit, address):
 
 
 @pytest.mark.parametrize(("name", "pressed"), [("Smooth", False), ("Log scale", True)])
-def test_the_other_switches_draw_other_lines(visit, address, name, pressed):
-    page = visit(address)
+def test_the_other_switches_draw_other_lines(visit, tmp_path, name, pressed):
+    run = make_run(tmp_path / "run", [step(k, loss=2.0 + k % 3) for k in range(80)])
+    write_page([run], tmp_path / "report.html")
+    page = visit((tmp_path / "report.html").as_uri())
     before = paths(page)
     button = page.get_by_role("button", name=name)
     button.click()
     assert button.get_attribute("aria-pressed") == str(pressed).lower()
     assert paths(page) != before
+
+
+def test_short_runs_have_no_smooth_lines(visit, address):
+    assert visit(address).get_by_role("button", name="Smooth").count() == 0
 
 
 def test_runs_are_toggled_in_the_legend(visit, address):

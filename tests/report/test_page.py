@@ -132,6 +132,25 @@ def test_runs_of_the_same_name_are_told_apart(tmp_path):
     assert [run["name"] for run in data["runs"]] == ["a/run", "b/run"]
 
 
+def test_runs_are_found_at_any_depth_and_named_by_their_path(tmp_path):
+    names = ["compare/ladies/seed-0", "compare/ladies/seed-1", "compare/sgcn++/seed-0", "single"]
+    for name in names:
+        make_run(tmp_path / "runs" / name, [step(0)])
+    (tmp_path / "runs" / "tool").mkdir()
+    (tmp_path / "runs" / "tool" / "config.toml").write_text("this is another program's")
+
+    def named(*paths):
+        return [run["name"] for run in read_page(report(tmp_path / "page.html", *paths))["runs"]]
+
+    runs = tmp_path / "runs"
+    assert named(runs) == names
+    assert named(runs / "compare" / "sgcn++") == ["seed-0"]
+    assert named(runs / "single", runs / "compare") == ["single", *(n[8:] for n in names[:3])]
+    assert named(runs / "compare" / "ladies", runs / "compare" / "sgcn++") == [
+        "ladies/seed-0", "ladies/seed-1", "sgcn++/seed-0",
+    ]  # fmt: skip
+
+
 def test_it_reads_what_training_writes_without_waiting_for_torch():
     code = (
         "import sys; import sgcn.report.page, sgcn.report.live\n"

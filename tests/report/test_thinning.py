@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from made_runs import make_run, step
 
 from sgcn.report.page import find_runs
-from sgcn.report.thinning import POINTS, smooth, thin
+from sgcn.report.thinning import POINTS, thin
+from sgcn.runs.curves import SHORT, smooth
 
 
 def test_short_curves_stay_whole():
@@ -46,13 +47,29 @@ def test_smooth_lines_are_means():
     values = np.random.default_rng(0).normal(size=2000)
     assert smooth(np.full(30, 3.0)) == pytest.approx(3.0)
     assert smooth(values).std() < 0.3
-    line = np.arange(50.0)
-    assert smooth(line)[8:-8] == pytest.approx(line[8:-8])  # no lag
+    line = np.arange(80.0)
+    assert smooth(line) == pytest.approx(line)  # no lag
     holes = line.copy()
     holes[20] = np.nan
     assert np.isfinite(smooth(holes)).all()
-    assert np.isnan(smooth(np.full(3, np.nan))).all()
+    assert np.isnan(smooth(np.full(60, np.nan))).all()
     assert len(smooth(np.zeros(0))) == 0
+
+
+@pytest.mark.parametrize("n", [SHORT, 51, 400, 3000])
+def test_smooth_lines_begin_and_end_where_the_values_do(n):
+    values = np.random.default_rng(n).normal(size=n) + np.geomspace(9.0, 1.0, n)
+    assert (smooth(values)[0], smooth(values)[-1]) == (values[0], values[-1])
+    assert np.abs(np.diff(smooth(values), 2)).mean() < np.abs(np.diff(values, 2)).mean() / 2
+
+
+def test_short_runs_are_not_smoothed(tmp_path):
+    values = np.random.default_rng(0).normal(size=SHORT - 1)
+    assert smooth(values).tolist() == values.tolist()
+    for count in (SHORT - 1, SHORT):
+        (run,) = find_runs([make_run(tmp_path / f"{count}", [step(k) for k in range(count)])])
+        run.refresh()
+        assert ("smooth" in run.drawn()["curves"]["loss"]) == (count == SHORT)
 
 
 def test_a_long_run_makes_a_small_page(tmp_path):

@@ -172,11 +172,52 @@ def test_the_default_place(data, tmp_path, monkeypatch):
     assert (tmp_path / "runs" / "small-neighbor-anchored++-0" / "summary.json").is_file()
 
 
+def test_default_places_do_not_collide(data, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        shutil.copy(data, Path(folder) / "g.npz")
+    runs = tmp_path / "runs"
+    for source, options in (("a", []), ("b", []), ("a", ["--set", "model.widths=9"])):
+        assert main(["train", f"{source}/g.npz", "--quiet", "--epochs", "1", *SMALL, *options]) == 0
+    name = "g-neighbor-anchored++-0"
+    assert {path.name for path in runs.iterdir()} == {name, f"{name}-2", f"{name}-3"}
+    assert str(Path("b").resolve()) in (runs / f"{name}-2" / "config.toml").read_text()
+    assert main(["train", "a/g.npz", "--quiet", "--force", "--epochs", "1", *SMALL]) == 0
+    assert len([*runs.iterdir()]) == 3  # --force replaces the first
+    for place in ("compare", "compare-2"):
+        code = main(["compare", "a/g.npz", "--vary", "estimator=sgcn", "--quiet", "--epochs", "1",
+                     *SMALL])  # fmt: skip
+        assert code == 0
+        assert (runs / place / "sgcn" / "summary.json").is_file()
+
+
+def test_a_stopped_run_says_where_it_is(data, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    taken = Path("runs/small-neighbor-anchored++-0")
+    taken.mkdir(parents=True)
+
+    class Stopped(training.StopRequest):
+        signal = property(lambda self: 2, lambda self, value: None)
+
+    monkeypatch.setattr(training, "StopRequest", Stopped)
+    assert main(["train", str(data), "--quiet", "--epochs", "1", *SMALL]) == 130
+    assert f"sgcn train --resume {taken}-2" in capsys.readouterr().err
+
+
 def test_progress_and_quiet(data, tmp_path, capsys):
     assert main(["train", str(data), "--out", str(tmp_path / "a"), "--epochs", "2", *SMALL]) == 0
     said = capsys.readouterr()
     line = r"step \d+ of 6, epoch \d: loss [\d.]+, validation F1 [\d.]+, [\d.]+ s\n"
-    assert re.fullmatch(rf"({line})+", said.err)
+    first, second, third, rest = said.err.split("\n", 3)
+    assert re.fullmatch(rf"{re.escape(str(data))}: \d+ nodes, .*features, \d classes, .*", first)
+    count = sum(p.numel() for p in runs.open_run(tmp_path / "a")[2].parameters())
+    assert re.fullmatch(
+        rf"mean, 2 layers, widths \d+, {count:,} parameters; sampler neighbor, estimator "
+        r"anchored\+\+, optimizer adam, lr 0.01; cpu, \d+ threads", second,
+    )  # fmt: skip
+    assert third == f"into {tmp_path / 'a'}"
+    assert re.fullmatch(rf"({line})+", rest)
     wanted = r"test F1 [\d.]+, loss [\d.]+, [\d.]+ s; curves in .*curves.png\n"
     assert re.fullmatch(wanted, said.out)
     assert train(data, tmp_path / "b", "--epochs", 1) == 0
@@ -469,6 +510,32 @@ def test_data_that_is_none(kind, tmp_path, capsys):
         path.write_text("hello")
     refusal(capsys, train(path, tmp_path / "run"))
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("pubmed.pt", "`sgcn data import pyg pubmed.pt --out pubmed`"),
+        ("g.json", "`sgcn data import networkx g.json --out g`"),
+        ("edges.csv.gz", "`sgcn data import edgelist edges.csv.gz --out edges`"),
+        ("graph.gml", "`sgcn data import --formats`"),
+        ("graph.pkl", "`sgcn data import --formats`"),
+        ("folder", "`sgcn data import --formats`"),
+        ("no.npz", "no.npz does not exist"),
+        ("debain", "did you mean 'debian'"),
+    ],
+)
+def test_what_is_wrong_is_the_data_and_not_the_place(name, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if name == "folder":
+        Path(name).mkdir()
+    elif name.startswith("graph"):
+        Path(name).touch()
+    taken = Path("runs")
+    taken.mkdir()
+    (taken / "config.toml").touch()
+    assert words in refusal(capsys, main(["train", name, "--out", str(taken)]))
+    assert words in refusal(capsys, main(["compare", name, "--out", "."]))
 
 
 def test_no_data(tmp_path, capsys):

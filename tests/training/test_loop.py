@@ -156,6 +156,23 @@ def test_patience_waits_for_a_score():
     assert result.steps == 20
 
 
+def test_numbers_of_numpy_and_a_folder_as_text(tmp_path, monkeypatch):
+    """They end in checkpoints too, and those are found again."""
+    monkeypatch.chdir(tmp_path)
+    whole = {"batch_size": 8, "steps": 6, "seed": 3, "evaluate_every": 2, "threads": 1}
+    made = [
+        fit(small_model(), labelled(), state=f"{kind.__name__}",
+            sampler=make_sampler("neighbor", sizes=kind(2)), checkpoint_seconds=np.float32(0.0),
+            **{name: kind(value) for name, value in whole.items()})
+        for kind in (int, np.int64, np.int64)
+    ]  # fmt: skip
+    assert (tmp_path / "int64" / "current").is_file()
+    assert made[0].test == made[1].test == made[2].test
+    assert [row["loss"] for row in made[0].history.steps] == [
+        row["loss"] for row in made[2].history.steps
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "steps"),
     [({"epochs": 3}, 12), ({"steps": 7}, 7), ({"epochs": 3, "steps": 7}, 7),

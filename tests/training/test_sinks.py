@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
 import pytest
 
 from learning import early, labelled, small_model
-from sgcn import fit
+from sgcn import SgcnError, fit
 from sgcn.training.events import EpochEvent, ProbeEvent, ScoreEvent, StepEvent, event_of
+from sgcn.training.history import History
 from sgcn.training.sinks import SINKS, JsonLines, Memory, Progress, Sink, load_states, states
 
 GRAPH = labelled()
@@ -89,6 +91,40 @@ def test_a_sink_of_another_kind_starts_anew(tmp_path):
     train(tmp_path, [late])
     assert not late.resumed
     assert 0 < late.steps < 16
+
+
+def test_the_history_of_a_run_that_went_on(tmp_path):
+    """Rows by kind, each kind with the same columns; a checkpoint has what came before it."""
+    with pytest.raises(StoppedError):
+        train(tmp_path, (), 11)
+    history = train(tmp_path, ()).history
+    assert [row["step"] for row in history.steps] == list(range(16))
+    assert [row["epoch"] for row in history.epochs] == list(range(4))
+    assert history.scores[-1]["validation_f1_micro"] == history.epochs[-1]["validation_f1_micro"]
+    for rows in (history.steps, history.scores, history.epochs):
+        assert len({tuple(row) for row in rows}) == 1
+    assert len(history.rows()) == len(history.events) == 16 + len(history.scores) + 4
+    assert repr(history) == f"History of 16 steps, {len(history.scores)} scores and 4 epochs"
+
+
+def test_a_history_is_of_a_memory(tmp_path):
+    kept = Memory()
+    assert train(tmp_path / "a", [Counted(), kept]).history.events == kept.events
+    with pytest.raises(SgcnError, match="expected a Memory among its sinks"):
+        _ = train(tmp_path / "b", [Counted()]).history
+
+
+def test_a_history_as_a_data_frame(monkeypatch):
+    history = History([ProbeEvent(3, 0.1, 0.2, 0.3), EpochEvent(0, 4, 0.5, {"loss": 1.0}, 2.0)])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(SgcnError, match=r"pandas is not installed, .*history\.rows"):
+        history.to_pandas()
+    monkeypatch.undo()
+    pandas = pytest.importorskip("pandas")
+    frame = history.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["event"].tolist() == ["probe", "epoch"]
+    assert history.to_pandas("epoch")["validation_loss"].tolist() == [1.0]
 
 
 def test_states_have_names():

@@ -25,7 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     shared.add_flags(parser)
     trials.add_seeds(parser)
-    parser.add_argument("--out", type=Path, default=Path("runs/compare"), metavar="DIR")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="default: runs/compare, or runs/compare-2 .."
+    )
     shared.add_options(parser)
     parser.add_argument("--force", action="store_true", help="replace existing runs")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -33,10 +35,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from sgcn.runs.curves import draw
+    from sgcn.runs.directory import free_place
     from sgcn.runs.layout import CURVES
 
-    done = trials.run_all(trials.trials(args, args.vary or [_ESTIMATORS], args.out), args)
+    place = Path("runs/compare")
+    out = args.out or (place if args.force else free_place(place))
+    done = trials.run_all(trials.trials(args, args.vary or [_ESTIMATORS], out), args)
     print()
     for line in trials.table(done):
         print(line)
-    print(f"\ncurves: {draw([trial.out for trial, _ in done], args.out / CURVES)}")
+    print(f"\ncurves: {draw([trial.out for trial, _ in done], out / CURVES)}")

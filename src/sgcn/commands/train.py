@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", metavar="DATA", help="a name, graph directory or .npz")
     add_flags(parser)
     trials.add_seeds(parser)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="default: runs/DATA-...")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default: runs/DATA-.., a new one")
     add_options(parser)
     parser.add_argument("--resume", type=Path, metavar="RUN", help="continue a stopped run")
     parser.add_argument("--force", action="store_true", help="replace an existing run")
@@ -48,10 +48,12 @@ def run(args: argparse.Namespace) -> None:
             return
     else:
         config = make_config(values_of(args))
-        graph = Path(config.data).stem if is_file(config.data) else plain(config.data)
+        data = config.data
+        graph = Path(data).resolve().stem if is_file(data) else plain(data)
         chosen = config.training
         name = f"{graph}-{chosen.sampler.name}-{chosen.estimator_name}-{chosen.loop.seed}"
-        out = args.out or Path("runs") / name
+        place = Path("runs") / name  # by default a new one
+        out = args.out or (place if args.force else runs.free_place(place))
         if args.seeds is not None:
             for line in trials.table(trials.run_all(trials.trials(args, [], out), args)):
                 print(line)

@@ -88,9 +88,11 @@ def _assign(values: dict[str, Any], key: str, value: str) -> None:
 
 def run_all(made: Sequence[Trial], args: argparse.Namespace) -> list[tuple[Trial, dict[str, Any]]]:
     """Run one after another; nothing begins before all of them can."""
+    from sgcn.data.source import check_data
     from sgcn.runs import directory as runs
 
     for trial in made:
+        check_data(trial.config.data)
         runs.check_output(trial.out, force=args.force)
     done = []
     for trial in made:

@@ -18,6 +18,12 @@ from sgcn.graph import Graph
 from sgcn.options import nearest
 from sgcn.store import CLASSES, FEATURES, IDS, is_graph
 
+#: Which importer reads files of this kind, which cannot be trained on.
+_IMPORTED = {
+    ".pt": "pyg", ".json": "networkx",
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".gz", ".parquet"), "edgelist"),
+}  # fmt: skip
+
 
 def is_file(name: str) -> bool:
     """Whether ``name`` is a path, and not one of the names that stand for a graph."""
@@ -27,6 +33,33 @@ def is_file(name: str) -> bool:
 def is_synthetic(name: str) -> bool:
     """Whether ``name`` says how to make a graph: a name of one, or ``synthetic:`` and options."""
     return name in NAMED or name.startswith(PREFIX)
+
+
+def check_data(name: str) -> None:
+    """Refuse a ``name`` that cannot be a graph's; nothing is read yet."""
+    path, names = Path(name), [*BUNDLED, *NAMED]
+    if is_synthetic(name):
+        parse_synthetic(name)
+    elif name in BUNDLED or is_graph(path):
+        return
+    elif path.suffix == ".npz":
+        if not path.is_file():
+            raise SgcnError(f"{path} does not exist, expected an .npz file")
+    elif path.suffix in _IMPORTED:
+        raise SgcnError(
+            f"data is {name!r}, expected a graph directory: make one of this file with `sgcn data "
+            f"import {_IMPORTED[path.suffix]} {name} --out {path.name.partition('.')[0]}`"
+        )
+    elif path.exists():
+        raise SgcnError(
+            f"data is {name!r}, which holds no graph that Graph.save wrote, expected one, or an "
+            ".npz file: `sgcn data import --formats` lists what can be made one"
+        )
+    else:
+        raise SgcnError(
+            f"data is {name!r}, expected one of {', '.join(names)}, synthetic:OPTIONS, a graph "
+            f"directory or an .npz file{nearest(name, names)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -69,6 +102,7 @@ def open_as_is(name: str, *, verify: bool = False) -> Graph:
 
 
 def _open(name: str, options: dict[str, Any]) -> Graph:
+    check_data(name)
     path = Path(name)
     if name in BUNDLED:
         return bundled(name, **options)
@@ -76,15 +110,9 @@ def _open(name: str, options: dict[str, Any]) -> Graph:
         return synthetic(*parse_synthetic(name)).with_propagation(**options)
     if path.suffix == ".npz":
         return read_npz(path, **options)
-    if path.is_dir() or is_graph(path):
-        graph = Graph.open(path)
-        saved = {"normalization": graph.normalization, "self_loops": graph.self_loops}
-        return graph if saved | options == saved else graph.with_propagation(**saved | options)
-    names = [*BUNDLED, *NAMED]
-    raise SgcnError(
-        f"data is {name!r}, expected one of {', '.join(names)}, synthetic:OPTIONS, a graph "
-        f"directory or an .npz file{nearest(name, names)}"
-    )
+    graph = Graph.open(path)
+    saved = {"normalization": graph.normalization, "self_loops": graph.self_loops}
+    return graph if saved | options == saved else graph.with_propagation(**saved | options)
 
 
 def read_npz(path: Path, target: str = "", **options: Any) -> Graph:
@@ -93,8 +121,6 @@ def read_npz(path: Path, target: str = "", **options: Any) -> Graph:
     Sparse features without x_data are ones. ``target`` names other labels of the file: y and split
     with it at the end. No pickles: arrays of objects are refused.
     """
-    if not path.is_file():
-        raise SgcnError(f"{path} does not exist, expected an .npz file")
     with (
         unreadable(path, "an .npz of plain arrays"),
         path.open("rb") as stream,  # numpy leaves it open where it is no zip file

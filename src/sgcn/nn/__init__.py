@@ -26,7 +26,7 @@ from sgcn.nn.layers import (
     LayerKind,
     Residual,
 )
-from sgcn.options import build, known_name
+from sgcn.options import build, is_integer, known_name, plain
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": elu,
@@ -179,7 +179,7 @@ def make_model(
     ``jump`` lets the head read all layers. ``layer_options`` are those of the kind of layer.
     """
     kind: LayerKind = build("layer", LAYERS, layer, layer_options)
-    sizes = [widths] * layers if isinstance(widths, int) else list(widths)
+    sizes = [plain(widths)] * layers if is_integer(widths) else [*plain(widths)]
     if not sizes or min(sizes) < 1:
         raise SgcnError(f"widths are {sizes}, expected one whole number >= 1 for each layer")
     if not head:

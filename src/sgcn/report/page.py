@@ -11,10 +11,10 @@ from typing import Any
 
 from sgcn.errors import SgcnError
 from sgcn.files import check_target, write_text
-from sgcn.metrics import METRICS
+from sgcn import metrics
 from sgcn.report.recording import PARTS, Recording
 from sgcn.report.thinning import POINTS
-from sgcn.runs.layout import is_run
+from sgcn.runs.layout import METRICS, is_run
 from sgcn.training.events import to_json
 from sgcn.version import __version__
 
@@ -26,26 +26,29 @@ _BUDGET = 16 * POINTS
 
 
 def find_runs(paths: Sequence[Path]) -> list[Recording]:
-    """The runs that ``paths`` name: run directories, or folders of them as `sgcn compare` makes."""
-    folders: dict[Path, None] = {}
+    """The runs that ``paths`` name: run directories, or folders with runs at any depth below."""
+    folders: dict[Path, int] = {}  # and how many parts of the path make its name
     for path in paths:
-        found = [path] if is_run(path) else sorted(p for p in path.glob("*") if is_run(p))
+        within = path.resolve()
+        below = (file.parent for file in within.rglob(METRICS))
+        found = [within] if is_run(path) else sorted(filter(is_run, below))
         if not found:
             raise SgcnError(
                 f"{path} is not a run directory, expected one that sgcn train wrote or a folder "
-                "of such"
+                "with such below it"
             )
-        folders |= dict.fromkeys(folder.resolve() for folder in found)
-    names = _names(list(folders))
-    return [Recording(folder, name) for folder, name in zip(folders, names, strict=True)]
+        for run in found:
+            folders.setdefault(run, len(run.relative_to(within).parts) or 1)
+    return [*map(Recording, folders, _names(folders))]
 
 
-def _names(folders: list[Path]) -> list[str]:
-    """The last part of each path, and as many before it as tell them apart."""
-    parts, names = 1, [folder.name for folder in folders]
-    while len(set(names)) < len(names):
-        parts += 1
-        names = ["/".join(folder.parts[-parts:]) for folder in folders]
+def _names(folders: dict[Path, int]) -> list[str]:
+    """So many last parts of each path, and as many before them as tell them apart."""
+    longest = max(len(folder.parts) for folder in folders)
+    for more in range(longest):
+        names = ["/".join(path.parts[-parts - more :]) for path, parts in folders.items()]
+        if len(set(names)) == len(names):
+            break
     return names
 
 
@@ -57,7 +60,7 @@ def page_data(runs: Sequence[Recording]) -> dict[str, Any]:
         "parts": PARTS,
         "metrics": {
             name: {"label": metric.label, "best": "min" if metric.lower_is_better else "max"}
-            for name, metric in METRICS.items()
+            for name, metric in metrics.METRICS.items()
         },
         "runs": [run.drawn(points) for run in runs],
     }

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from sgcn.errors import SgcnError
-from sgcn.report.thinning import POINTS, Floats, smooth, thin
+from sgcn.report.thinning import POINTS, Floats, thin
 from sgcn.runs.config import read_toml
+from sgcn.runs.curves import SHORT, smooth
 from sgcn.runs.layout import CONFIG, METRICS, SUMMARY
 
 #: Curves that jump from batch to batch so much that a smooth line helps.
@@ -130,7 +131,7 @@ class Recording:
         curves: dict[str, dict[str, Any]] = {}
         for name, curve in self.curves.items():
             curves[name] = curve.drawn(points)
-            if name in _NOISY:
+            if name in _NOISY and len(curve) >= SHORT:
                 curves[name]["smooth"] = curve.drawn(points, smoothed=True)
         return {
             "name": self.name,

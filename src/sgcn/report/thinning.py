@@ -29,23 +29,3 @@ def thin(values: Floats, points: int = POINTS) -> npt.NDArray[np.int64]:
         kept.append(start + int(low[start:stop].argmin()))
         kept.append(start + int(high[start:stop].argmax()))
     return np.unique(kept)
-
-
-def smooth(values: Floats) -> Floats:
-    """A line through the middle of ``values``: means over nine neighbours, or over a fiftieth of
-    a long run, taken twice so that a spike becomes a hill and not a box."""
-    half = max(4, len(values) // 100)
-    return _means(_means(values, half), half)
-
-
-def _means(values: Floats, half: int) -> Floats:
-    """The mean of what is known at most ``half`` steps away from each value."""
-    index = np.arange(len(values))
-    first, last = np.maximum(index - half, 0), np.minimum(index + half + 1, len(values))
-    known = ~np.isnan(values)
-    sums = np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0))])
-    counts = np.concatenate([[0], np.cumsum(known)])
-    of = counts[last] - counts[first]
-    made: Floats = np.full(len(values), np.nan)
-    np.divide(sums[last] - sums[first], of, out=made, where=of > 0)
-    return made

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +85,8 @@ def toml_value(value: Any) -> str:
         return f'"{escaped}"'
     if isinstance(value, tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
-    if isinstance(value, Integral):  # NumPy's too
-        return str(int(value))
-    if isinstance(value, Real):
-        return repr(float(value))
+    if isinstance(value, int | float):
+        return repr(value)
     raise SgcnError(
         f"{value!r} is a {type(value).__name__}, which no file can hold, expected its name: "
         "functions are for fit"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ from safetensors.numpy import load_file as load_array
 from safetensors.numpy import save as save_array
 from safetensors.torch import load_file
 
+from sgcn.data.describe import summary as summary_of
 from sgcn.data.scaling import Scaling
-from sgcn.data.source import is_file, open_data
+from sgcn.data.source import check_data, is_file, open_data
 from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.estimators.engine import worth_preaggregating
 from sgcn.files import can_be_made, nearest_folder, write_bytes, write_text
@@ -100,6 +103,25 @@ def check_output(out: Path, *, force: bool = False) -> None:
         raise SgcnError(f"{out} cannot be made, expected a place where files can be written")
 
 
+def free_place(out: Path) -> Path:
+    """``out``, or if it is taken the first of ``out-2``, ``out-3`` .. that is not."""
+    others = (out.with_name(f"{out.name}-{number}") for number in count(2))
+    return next(place for place in chain([out], others) if not os.path.lexists(place))
+
+
+def header(config: Config, graph: Graph, model: Model) -> str:
+    """What is trained on what, and how, in two lines."""
+    chosen, parameters = config.training, sum(p.numel() for p in model.parameters())
+    kind, optimizer = chosen.tables()["model"], chosen.optimizer
+    return (
+        f"{config.data}: {summary_of(graph)}\n"
+        f"{kind['layer']}, {kind['layers']} layers, widths {kind['widths']}, {parameters:,} "
+        f"parameters; sampler {chosen.sampler.name}, estimator {chosen.estimator_name}, optimizer "
+        f"{optimizer.values()['name']}, lr {optimizer.rate:g}; cpu, {torch.get_num_threads()} "
+        "threads"
+    )
+
+
 def train(
     config: Config,
     out: Path,
@@ -110,6 +132,7 @@ def train(
     make_probe: MakeProbe | None = None,
 ) -> dict[str, Any]:
     """Train into the run directory ``out``; its summary. With ``force`` it may replace a run."""
+    check_data(config.data)
     if not resume:
         check_output(out, force=force)
     config, graph, scaling = _opened(config, out if resume else None)
@@ -135,6 +158,7 @@ def train(
         raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
     try:
         if not resume:
+            check_output(out, force=force)  # another run may have begun there meanwhile
             shutil.rmtree(out, ignore_errors=True)
             out.mkdir(parents=True)
             if kept := scaling.tensors():
@@ -142,6 +166,7 @@ def train(
             write_text(out / CONFIG, text)
         sinks: list[Sink] = [JsonLines(out / METRICS)]
         if not quiet:
+            print(header(config, graph, model), f"into {out}", sep="\n", file=sys.stderr)
             sinks.append(Progress())
         try:
             fitted = fit(

@@ -40,6 +40,7 @@ from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
 from sgcn.training.checks import check_features, check_model, rehearse
 from sgcn.training.events import EpochEvent, Event, ScoreEvent, StepEvent
+from sgcn.training.history import History
 from sgcn.training.options import OptimizerOptions, Training, keywords_of_fit
 from sgcn.training.prefetch import Prefetcher
 from sgcn.training.sinks import Memory, Progress, Sink, load_states, states
@@ -69,6 +70,19 @@ class Fitted:
             ("total", "sampling", "transfer", "compute", "snapshot", "evaluation"), 0.0
         )
     )
+
+    def __post_init__(self) -> None:
+        # No field: a `Memory` among the sinks has them, and puts them into checkpoints.
+        self.events: Sequence[Event] | None = None
+
+    @property
+    def history(self) -> History:
+        """All steps, scores and epochs."""
+        if self.events is None:
+            raise SgcnError(
+                "this training kept no events, expected a Memory among its sinks (as without any)"
+            )
+        return History(self.events)
 
 
 def _with_keywords(function: Callable[P, T]) -> Callable[P, T]:
@@ -454,6 +468,8 @@ class _Run:
         )
         self.result.test = self.task.score(logits.index_select(0, self.test), self.test)
         self.result.seconds["total"] = perf_counter() - self.started
+        kept = (sink.events for sink in self.sinks if isinstance(sink, Memory))
+        self.result.events = next(kept, None)
         return self.result
 
     # -- checkpoints ----------------------------------------------------------------------------

@@ -451,6 +451,23 @@ def keywords_of_fit() -> dict[str, Any]:
     return names
 
 
+def option_names(slow: bool = False) -> Iterator[tuple[str, str]]:
+    """Every option with its section; ``slow``: those of samplers, estimators and layers too."""
+    for section, kind in SECTIONS.items():
+        if not isinstance(kind, Named):
+            quick = not slow and kind is ModelOptions  # its activations and layers need torch
+            names = [f.name for f in fields(kind)] if quick else [row[0] for row in kind.listed()]
+        elif slow:
+            from sgcn.estimators import Estimator
+            from sgcn.samplers import SAMPLERS
+
+            kinds = SAMPLERS.values() if section == "sampler" else [Estimator]
+            names = [row[0] for each in kinds for row in each.listed()]
+        else:
+            continue
+        yield from ((name, section) for name in names)
+
+
 @dataclass(frozen=True)
 class Flag:
     """An option that the command line has by a name of its own."""

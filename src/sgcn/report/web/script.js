@@ -154,6 +154,8 @@ function accept(data) {
     view.charts = metrics.map((metric) => new Chart(metric, view));
     byId("charts").replaceChildren(...view.charts.map((chart) => chart.element));
   }
+  const noisy = view.runs.some((run) => Object.values(run.curves).some((curve) => curve.smooth));
+  document.querySelector('[data-switch="smooth"]').hidden = !noisy; // short runs are shown as they are
   headline();
   figures();
   sortedRows(view);
