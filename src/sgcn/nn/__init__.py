@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.modules.dropout import _DropoutNd
 
 from sgcn.compute.buffers import elu
 from sgcn.compute.gradients import Weights
@@ -80,7 +79,8 @@ class Model(nn.Module):
                     f"layer {name} is a batch-norm, whose statistics mean nothing beside histories "
                     "of other batches: use nn.LayerNorm"
                 )
-            own = getattr(module, "p" if isinstance(module, _DropoutNd) else "dropout", 0.0)
+            drops = isinstance(module, nn.modules.dropout._DropoutNd)
+            own = getattr(module, "p" if drops else "dropout", 0.0)
             if module is not self and isinstance(own, float) and own > 0:
                 raise SgcnError(
                     f"layer {name} drops by itself ({own:g}), so that the passes of a step would "
