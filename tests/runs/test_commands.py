@@ -617,7 +617,8 @@ def test_what_is_no_run(tmp_path, capsys):
 @pytest.mark.parametrize("out", ["p.txt", "nowhere/p.npy"])
 def test_predict_needs_a_place(finished, tmp_path, capsys, out):
     code = main(["predict", str(finished), "--out", str(tmp_path / out)])
-    assert "expected a file .npy in a directory that exists" in refusal(capsys, code)
+    wanted = "expected a file .npy or .csv or .parquet in a directory that exists"
+    assert wanted in refusal(capsys, code)
 
 
 def test_training_that_blows_up(data, tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -101,19 +102,17 @@ def check_out(path: Path) -> None:
     """Make sure that predictions can be written to ``path``, before any work is done."""
     check_target("--out", path, ENDINGS)
     if path.suffix == ".parquet":
-        _pyarrow(path)
+        _parquet(path)
 
 
-def _pyarrow(path: Path) -> Any:
+def _parquet(path: Path) -> Any:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        return import_module("pyarrow.parquet")
     except ImportError:
         raise SgcnError(
             f"{path} is to be Parquet, expected pyarrow to write it: `pip install pyarrow`, or "
             "take a name ending in .csv"
         ) from None
-    return pyarrow
 
 
 def write_table(
@@ -132,8 +131,8 @@ def write_table(
     columns = _columns(probabilities.numpy(), ids, classes, kind)
     with replacing(path) as temporary:
         if path.suffix == ".parquet":
-            pyarrow = _pyarrow(path)
-            pyarrow.parquet.write_table(pyarrow.table(columns), temporary)
+            table = import_module("pyarrow").table(columns)
+            _parquet(path).write_table(table, temporary)
             return
         with temporary.open("w", encoding="utf-8", newline="") as file:
             out = csv.writer(file, lineterminator="\n")

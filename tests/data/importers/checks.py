@@ -39,7 +39,7 @@ def refused(format: Format, folder: Path, out: Path, **options: Any) -> str:
     """The one sentence of a refusal that leaves nothing behind."""
     out.parent.mkdir(exist_ok=True)
     with pytest.raises(SgcnError) as error:
-        import_graph(format.importer, folder / format.source, out, **{**format.options, **options})
+        import_graph(format.importer, folder / format.source, out, **format.given(folder) | options)
     message = str(error.value)
     assert "\n" not in message
     assert "expected" in message

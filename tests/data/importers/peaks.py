@@ -143,7 +143,7 @@ def bring(name: str, place: Path) -> None:
             print("ready", flush=True)
             sys.stdin.readline()
         import_graph(
-            format.importer, Path(format.source), place / f"{folder}-out", **format.options
+            format.importer, Path(format.source), place / f"{folder}-out", **format.given(Path())
         )
     print("done", flush=True)
     sys.stdin.readline()

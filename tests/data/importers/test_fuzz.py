@@ -123,7 +123,8 @@ def check(format: Any, place: Path) -> None:
     out = place / "new" / "out"
     refusal = ""
     try:
-        import_graph(format.importer, place / "in" / format.source, out, **format.options)
+        folder = place / "in"
+        import_graph(format.importer, folder / format.source, out, **format.given(folder))
     except SgcnError as error:
         refusal = str(error)
     if refusal:

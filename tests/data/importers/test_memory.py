@@ -234,7 +234,8 @@ def test_bars_on_a_terminal_only(tmp_path, monkeypatch, stream, name):
     watched = stream()
     monkeypatch.setattr("sgcn.chunks.DELAY", 0)
     monkeypatch.setattr(sys, "stderr", watched)
-    import_graph(format.importer, tmp_path / format.source, tmp_path / "out", **format.options)
+    options = format.given(tmp_path)
+    import_graph(format.importer, tmp_path / format.source, tmp_path / "out", **options)
     said = watched.getvalue()
     if stream is Terminal:
         assert "reading " in said

@@ -285,6 +285,18 @@ def write_edges(folder: Path, truth: Truth) -> None:
     (folder / "edges.csv").write_text("source,target\n" + csv(np.stack((truth.src, truth.dst), 1)))
 
 
+def write_node_table(folder: Path, truth: Truth) -> None:
+    """Nodes with names, a column of words, and labels and parts in words."""
+    words = np.array(["law", "art", "tea", "b, c"])[truth.y]
+    parts = np.array(["train", "val", "test"])[truth.split]
+    lines = ["id,label,split,kind,a,b"]
+    for k, (word, part, x) in enumerate(zip(words, parts, truth.x.tolist(), strict=True)):
+        lines.append(f'n{k},"{word}",{part},{"xyz"[k % 3]},{x[1]!r},{x[2] if k % 5 else "NA"}')
+    (folder / "nodes.csv").write_text("\n".join(lines) + "\n")
+    edges = (f"n{i},n{j}\n" for i, j in zip(truth.src, truth.dst, strict=True))
+    (folder / "edges.csv").write_text("source,target\n" + "".join(edges))
+
+
 # -- all of them --------------------------------------------------------------------------------
 
 
@@ -298,6 +310,12 @@ class Format:
     options: dict[str, Any] = field(default_factory=dict)
     #: The file to import, where the source is no folder.
     source: str = ""
+    #: Options that are files of the folder.
+    beside: dict[str, str] = field(default_factory=dict)
+
+    def given(self, folder: Path) -> dict[str, Any]:
+        """The options, with the files in ``folder``."""
+        return self.options | {key: str(folder / name) for key, name in self.beside.items()}
 
 
 _SPLIT = tuple(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test"))
@@ -329,4 +347,8 @@ FORMATS: dict[str, Format] = {
     "networkx": Format("networkx", write_networkx, ("graph.json",), source="graph.json"),
     "scipy": Format("scipy", write_scipy, ("matrix.npz",), source="matrix.npz"),
     "edgelist": Format("edgelist", write_edges, ("edges.csv",), source="edges.csv"),
+    "table": Format(
+        "table", write_node_table, ("nodes.csv", "edges.csv"), source="nodes.csv",
+        beside={"edges": "edges.csv"},
+    ),
 }  # fmt: skip

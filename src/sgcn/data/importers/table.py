@@ -123,7 +123,7 @@ class NodeTable(Edges):
             kept = read_json(path, "the columns of a table", list)
             with unreadable(path, "the columns of a table"):
                 return [Column(at=table.index_of(one["name"]), **one) for one in kept]
-        chosen = self.features
+        chosen: Any = self.features
         if chosen in (None, "none"):
             return []
         if chosen == "auto":
@@ -149,7 +149,7 @@ class NodeTable(Edges):
             bad = (src >= n) | (dst >= n)
             if bad.any():
                 k = int(np.argmax(bad))
-                name = ids.called(str(table.path))[max(src[k], dst[k])]
+                name = ids.called(str(table.path))[src[k] if src[k] >= n else dst[k]]
                 hint = "" if before + k else "; set header=true if this names the columns"
                 raise SgcnError(
                     f"{table.path} has {name!r} in edge {before + k}, expected ids of nodes with a "
@@ -174,8 +174,7 @@ class NodeTable(Edges):
             for word, value in zip(words, values, strict=True):
                 if word not in MISSING and not np.isfinite(value):
                     raise SgcnError(f"{where} has {word!r}, expected numbers: set kind=classes")
-            y = values[found]
-            self._write_y(draft, y, y != y)
+            self._write_y(draft, values[found], np.isnan(values[found]))
             return
         if whole:  # 2 may be written as 2.0, and -1 is none
             words = [word if word in MISSING else f"{_number(word):.0f}" for word in words]
@@ -198,10 +197,11 @@ class NodeTable(Edges):
             member = np.zeros((len(sets), len(names)), np.uint8)
             for row, one in zip(member, sets, strict=True):
                 row[[place[name] for name in one]] = 1
-            self._write_y(draft, member[found], ~member.any(1)[found])
+            y = member[found]
+            self._write_y(draft, y, y.sum(1) == 0)
             return
-        y = np.array([place[one[0]] if one else -1 for one in sets])[found]
-        self._write_y(draft, y, y < 0)
+        classes = np.array([place[one[0]] if one else -1 for one in sets])[found]
+        self._write_y(draft, classes, classes < 0)
 
     def _write_y(self, draft: Draft, y: Any, bare: Any) -> None:
         draft.write("y", y)
