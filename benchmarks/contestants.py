@@ -81,7 +81,7 @@ def _driven(
     graph: Graph, sampler: Sampler, estimator: Estimator, seed: int
 ) -> tuple[Engine, torch.optim.Optimizer]:
     engine = make_engine(graph, sampler, estimator, width=WIDTH, seed=seed)
-    return engine, OptimizerOptions().make(engine.model.parameters())
+    return engine, OptimizerOptions.of({"name": "adam"}).make(engine.model.parameters())
 
 
 def _taken(engine: Engine, optimizer: torch.optim.Optimizer, outcome: Outcome) -> float:

@@ -384,7 +384,7 @@ def test_paper_settings() -> None:
     assert row["optimizer"] == {"name": "adam", "lr": 0.01}
     assert row["training"] == {
         "epochs": 200, "batches_per_epoch": 10, "batch_size": 512, "preaggregate": False,
-        "average": 0.0,
+        "average": 0.0, "patience": None, "evaluate_every": 10,
     }  # fmt: skip
     assert row["estimator"] == {
         "name": "sgcn++", "gap": 10, "restart": "norm", "alpha": 1.1, "beta": 1.1,

@@ -151,7 +151,7 @@ def rates(monkeypatch, steps=12, **options):
     make = OPTIMIZERS["adam"].make
     monkeypatch.setattr(OPTIMIZERS["adam"], "make", lambda *a: made.append(make(*a)) or made[0])
     given = {"batch_size": 8, "threads": 0, "estimator": "sgcn", "average": 0.0} | options
-    fit(small_model(), labelled(), steps=steps, sinks=[Noting()], **given)
+    fit(small_model(), labelled(), steps=steps, sinks=[Noting()], optimizer="adam", **given)
     return seen
 
 

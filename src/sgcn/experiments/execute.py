@@ -169,7 +169,9 @@ def _train(job: Job) -> dict[str, Any]:
         shutil.rmtree(job.folder, ignore_errors=True)
     config = make_config(job.values)
     try:
-        summary = runs_directory.train(config, job.folder, resume=resume, quiet=True)
+        summary = runs_directory.train(
+            config, job.folder, resume=resume, quiet=True, trials=False
+        )
     except TrainingDiverged as error:  # a finding, unlike a full disk
         if error.fitted is None:
             return {"failed": str(error)}

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sgcn import metrics
 from sgcn.errors import SgcnError
 from sgcn.files import check_target, write_text
-from sgcn import metrics
 from sgcn.report.recording import PARTS, Recording
 from sgcn.report.thinning import POINTS
 from sgcn.runs.layout import METRICS, is_run

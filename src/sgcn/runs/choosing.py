@@ -23,6 +23,7 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "estimator.name": ("anchored++", "vrgcn", "sgcn"),
 }
 _STEPS = 100  # of a trial, unless all trials would take more than a third of the run
+_FEW = 10  # steps that tell nothing
 
 #: Makes the model of a configuration for a graph.
 MakeModel = Callable[[Config, Graph], Model]
@@ -40,11 +41,14 @@ class _Trial:
 def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], None]) -> Config:
     """``config`` with the best of the candidates for each option that is `auto`.
 
-    Trials depend on the seed alone. One with costlier steps takes fewer of them.
+    Trials depend on the seed alone. One with costlier steps takes fewer of them. A run that is too
+    short for trials takes the first candidates, and its layer by the kind of labels.
     """
     count = sum(len(CANDIDATES[key]) for key in config.auto)
     budget = config.training.loop.budget(len(_source(config, graph)))
-    steps = max(10, min(_STEPS, budget // (3 * max(count, 1))))
+    steps = min(_STEPS, budget // (3 * max(count, 1)))
+    if steps < _FEW:
+        return config
     for key in CANDIDATES:
         if key not in config.auto:
             continue
@@ -54,7 +58,7 @@ def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], N
             _tried(each, key, graph, make, max(5, round(steps * min(costs) / cost)))
             for each, cost in zip(configs, costs, strict=True)
         ]
-        best = _best(trials, key, graph)
+        best = _best(trials, graph)
         config = best.config
         by = config.training.task.on(graph).best_by
         found = [f"{t.value} {'-' if t.score is None else f'{t.score[by]:.4f}'}" for t in trials]
@@ -70,7 +74,7 @@ def _with(config: Config, key: str, candidate: Any) -> Config:
     # Options of one sampler or estimator mean nothing to another.
     table = {} if name == "name" else tables[section]
     made = make_config({"data": config.data, **tables, section: table | {name: candidate}})
-    return replace(made, auto=config.auto)
+    return replace(made, asked=config.asked)
 
 
 def _tried(config: Config, key: str, graph: Graph, make: MakeModel, steps: int) -> _Trial:
@@ -86,16 +90,14 @@ def _tried(config: Config, key: str, graph: Graph, make: MakeModel, steps: int) 
     return _Trial(config, value, score)
 
 
-def _best(trials: list[_Trial], key: str, graph: Graph) -> _Trial:
-    task = trials[0].config.training.task.on(graph)
-    best: _Trial | None = None
-    for trial in trials:
-        if trial.score is None:
-            continue
-        if best is None or best.score is None or task.improves(trial.score, best.score):
+def _best(trials: list[_Trial], graph: Graph) -> _Trial:
+    """The best score, the first of equals; if none could be run, training will say why."""
+    task, best = trials[0].config.training.task.on(graph), trials[0]
+    for trial in trials[1:]:
+        if trial.score is not None and (
+            best.score is None or task.improves(trial.score, best.score)
+        ):
             best = trial
-    if best is None:
-        raise SgcnError(f"{key} is auto and no candidate could be trained, expected a value for it")
     return best
 
 

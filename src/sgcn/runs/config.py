@@ -22,7 +22,12 @@ class Config:
 
     data: str
     training: Training
-    auto: tuple[str, ...] = ()  # options that are decided by trials before training
+    asked: tuple[str, ...] = ()  # options that are `auto`, beside the layer
+
+    @property
+    def auto(self) -> tuple[str, ...]:
+        """What short trials decide before training."""
+        return DECIDABLE[:1] * isinstance(self.training.model.layer, Auto) + self.asked
 
     def to_toml(self) -> str:
         lines = [f"data = {toml_value(self.data)}"]
@@ -36,15 +41,13 @@ def make_config(values: Mapping[str, Any]) -> Config:
     """A checked configuration from nested ``values``; what is missing takes its default."""
     tables = {key: value for key, value in values.items() if key != "data"}
     auto = []
-    for option in DECIDABLE:
+    for option in DECIDABLE[1:]:  # a layer has a kind for it
         section, _, name = option.partition(".")
         table = tables.get(section, {})
         if isinstance(table, Mapping) and table.get(name) == "auto":
             tables[section] = {key: value for key, value in table.items() if key != name}
             auto.append(option)
     training = Training.of(tables)
-    if isinstance(training.model.layer, Auto) and "model.layer" not in auto:
-        auto.insert(0, "model.layer")
     if not isinstance(values.get("data"), str):
         raise SgcnError("the configuration names no data, expected data = NAME, directory or .npz")
     return Config(values["data"], training, tuple(auto))

@@ -32,6 +32,7 @@ from sgcn.runs import curves
 from sgcn.runs.choosing import decide
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, SCALING, STATE, SUMMARY, is_run
+from sgcn.task import train_nodes
 from sgcn.training.checkpoints import write_tensors
 from sgcn.training.checks import check_features, rehearse
 from sgcn.training.events import to_json
@@ -58,6 +59,8 @@ def _opened(config: Config, run: Path | None = None) -> tuple[Config, Graph, Sca
     if is_file(config.data):  # a run may be resumed from another folder
         config = replace(config, data=str(Path(config.data).resolve()))
     check_features(graph, config.data)
+    training.task.on(graph)  # labels that cannot be learned are refused first
+    train_nodes(graph)
     scaling = scaling_of(graph, training.graph.features, run)
     graph = scaling.apply(graph)
     training = replace(training, graph=replace(training.graph, features=scaling.kind))
@@ -130,13 +133,17 @@ def train(
     force: bool = False,
     quiet: bool = False,
     make_probe: MakeProbe | None = None,
+    trials: bool = True,
 ) -> dict[str, Any]:
-    """Train into the run directory ``out``; its summary. With ``force`` it may replace a run."""
+    """Train into the run directory ``out``; its summary. With ``force`` it may replace a run.
+
+    Without ``trials`` the layer follows the labels where it is `auto`.
+    """
     check_data(config.data)
     if not resume:
         check_output(out, force=force)
     config, graph, scaling = _opened(config, out if resume else None)
-    if config.auto and not resume:
+    if trials and config.auto and not resume:
         say = (lambda line: None) if quiet else partial(print, file=sys.stderr, flush=True)
         config = decide(config, graph, lambda c, g: _with_model(c, g)[1], say)
     config, model = _with_model(config, graph)

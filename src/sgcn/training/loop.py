@@ -119,12 +119,6 @@ def fit(
     watches.
     """
     given = options.pop("optimizer") if _is_optimizer(options.get("optimizer")) else None
-    ignored = [row[0] for row in OptimizerOptions.listed() if given and row[0] in options]
-    if ignored:
-        raise SgcnError(
-            f"{ignored[0]} is given beside an optimiser that is made, expected one of the two: set "
-            "it where the optimiser is made"
-        )
     training = (training or Training()).changed(**options)
     loop = training.loop
     check_model(model)
@@ -139,7 +133,7 @@ def fit(
             f"probe_every is {loop.probe_every}, expected a probe for it: "
             f"callbacks=[GradientProbe(every={loop.probe_every})]"
         )
-    optimizer = _optimizer(given, training.optimizer, model)
+    optimizer = _optimizer(given, training.optimizer, model, options)
     sinks = list(sinks) or [Memory()]
     if progress or (progress is None and someone_watches()):
         sinks += [] if any(isinstance(sink, Progress) for sink in sinks) else [Progress()]
@@ -181,8 +175,16 @@ def _is_optimizer(given: Any) -> bool:
     )
 
 
-def _optimizer(given: Any, options: OptimizerOptions, model: Model) -> torch.optim.Optimizer:
+def _optimizer(
+    given: Any, options: OptimizerOptions, model: Model, keywords: dict[str, Any]
+) -> torch.optim.Optimizer:
     """What moves the parameters of ``model``: the one that was given, or one by ``options``."""
+    for key, *_ in OptimizerOptions.listed():
+        if given is not None and key in keywords and key != "clip":
+            raise SgcnError(
+                f"{key} is given beside an optimiser that is made, expected one of the two: set it "
+                "where the optimiser is made"
+            )
     parameters = list(model.parameters())
     if given is None:
         return options.make(parameters)

@@ -455,8 +455,8 @@ def option_names(slow: bool = False) -> Iterator[tuple[str, str]]:
     """Every option with its section; ``slow``: those of samplers, estimators and layers too."""
     for section, kind in SECTIONS.items():
         if not isinstance(kind, Named):
-            quick = not slow and kind is ModelOptions  # its activations and layers need torch
-            names = [f.name for f in fields(kind)] if quick else [row[0] for row in kind.listed()]
+            own = [part.name for part in fields(kind)]  # what can be chosen may need torch
+            names = [row[0] for row in kind.listed()] if slow else own
         elif slow:
             from sgcn.estimators import Estimator
             from sgcn.samplers import SAMPLERS

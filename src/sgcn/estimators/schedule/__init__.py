@@ -60,7 +60,7 @@ class Schedule(Options):
 
     def for_run(self, steps: float = math.inf) -> Schedule:
         """Of a run of so many steps: numbers in place of "auto"."""
-        usual = {"auto": int(min(_USUAL, max(2, steps // 10)))}
+        usual = {"auto": int(min(_USUAL, max(2.0, steps / 10)))}
         gap, warmup = usual.get(str(self.gap), self.gap), usual.get(str(self.warmup), self.warmup)
         return replace(self, gap=gap, warmup=warmup)
 
