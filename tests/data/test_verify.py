@@ -45,7 +45,8 @@ def test_sound_graphs_pass(graph, options, tmp_path):
 
 @pytest.mark.parametrize(
     "options", [{"x": None, "y": None, "split": None}, {"multi_label": True},
-                {"x": sp.csr_array(np.eye(60))}, {"x": np.ones((60, 2), np.float16)}]
+                {"x": sp.csr_array(np.eye(60))}, {"x": np.ones((60, 2), np.float16)},
+                {"y": put(np.linspace(0, 1, 60), 3, np.nan)}]
 )  # fmt: skip
 def test_sound_rows_pass(options):
     assert list(verify_graph(labelled(**options))) == list(CHECKS)
@@ -84,8 +85,9 @@ def test_generated_graphs_pass():
         ("features finite", lambda g: {"x": sp.csr_array(put(g.x, (9, 2), np.nan))},
          "node 9 has a feature"),
         ("labels in range", lambda g: {"y": put(g.y, 11, -2)}, "node 11 has class -2"),
-        ("labels in range", lambda g: {"y": g.y * 1.0}, "labels are float64"),
-        ("labels in range", lambda g: {"y": put(np.zeros((60, 3)), (12, 1), 2)},
+        ("labels in range", lambda g: {"y": g.y.astype(str)}, "labels are <U21"),
+        ("labels in range", lambda g: {"y": put(g.y + 0.5, 14, np.inf)}, "node 14 has an infinite"),
+        ("labels in range", lambda g: {"y": put(np.zeros((60, 3), int), (12, 1), 2)},
          "node 12 has a label other than 0 and 1"),
         ("split in range", lambda g: {"split": put(g.split, 13, 3)}, "node 13 has split 3"),
     ],
