@@ -29,7 +29,6 @@ from sgcn.nn import make_model
 from sgcn.rng import Key
 from sgcn.samplers import Sampler, make_sampler
 from sgcn.task import Task, train_nodes
-from sgcn.training.optimizers import make_optimizer
 from sgcn.training.options import OptimizerOptions
 
 WIDTH = 256
@@ -82,7 +81,7 @@ def _driven(
     graph: Graph, sampler: Sampler, estimator: Estimator, seed: int
 ) -> tuple[Engine, torch.optim.Optimizer]:
     engine = make_engine(graph, sampler, estimator, width=WIDTH, seed=seed)
-    return engine, make_optimizer(OptimizerOptions(), engine.model.parameters())
+    return engine, OptimizerOptions().make(engine.model.parameters())
 
 
 def _taken(engine: Engine, optimizer: torch.optim.Optimizer, outcome: Outcome) -> float:

@@ -36,7 +36,7 @@ from benchmarks.convergence_runs import Contestant, Spec
 from benchmarks.options import add_integers, add_texts, check_positive
 from benchmarks.process import call
 from benchmarks.report import finish, write
-from sgcn.commands.train import plain
+from sgcn.commands.shared import plain
 from sgcn.data import load
 from sgcn.data.source import is_file, is_synthetic
 from sgcn.errors import SgcnError

@@ -277,7 +277,7 @@ def _ours(spec: Spec, graph: Graph, model: Model, watch: Watch | _Rehearsal) -> 
         options["warmup"] = spec.gap
     fit(
         model, graph, sampler=who.sampler, estimator=make_estimator(who.name, **options),
-        lr=spec.lr, epochs=sys.maxsize >> 16, batch_size=spec.batch_size, preaggregate=who.pre,
+        lr=spec.lr, steps=sys.maxsize, patience=None, batch_size=spec.batch_size, preaggregate=who.pre,
         average=0.0,  # the watch has its own, the same for all contestants
         evaluate_every=sys.maxsize, seed=spec.seed, threads=0, callbacks=[watch],
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sgcn.errors import SgcnError, TrainingDiverged
+from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.version import __version__
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ __all__ = [
     "SgcnError",
     "Training",
     "TrainingDiverged",
+    "TrainingInterrupted",
     "__version__",
     "fit",
     "make_estimator",
@@ -61,12 +62,20 @@ _HOME = {
     "make_sampler": "sgcn.samplers",
     "suggest_large_batch": "sgcn.estimators.large_batch",
 }
+#: Packages that need no import statement of their own.
+_ROOMS = ("analysis", "data", "estimators", "nn", "rows", "runs", "samplers", "training")
 
 
 def __getattr__(name: str) -> Any:
     """Public names load on first use, so that ``sgcn --help`` does not wait for numba."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'sgcn' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _ROOMS:
+        return import_module(f"sgcn.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'sgcn' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

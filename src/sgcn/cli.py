@@ -1,7 +1,8 @@
 """The command line: a table of commands, and the one function where errors become messages.
 
 Each command is a module of `sgcn.commands`; a new one is a file there and a line in `COMMANDS`.
-Exit codes: 0 done, 2 bad input (one sentence on stderr), 130 interrupted.
+Exit codes: 0 done, 2 bad input (one sentence on stderr), 3 training diverged, 130 and 143 stopped
+by Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def execute(
         sys.stdout.flush()
     except SgcnError as error:
         print(f"{program}: error: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader has left (`sgcn samplers | head`): nothing to say

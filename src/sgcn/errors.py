@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class SgcnError(ValueError):
     """Bad input: says in one sentence what came, what was expected and what to do.
 
-    The command line prints it without a traceback and ends with exit code 2.
+    The command line prints it without a traceback and ends with ``exit_code``.
     """
+
+    exit_code = 2
 
 
 class TrainingDiverged(SgcnError):
-    """Weights, losses or outputs are no longer finite: the steps are too large."""
+    """The steps were too large; ``fitted`` is what training leaves, if it had a score before."""
+
+    exit_code = 3
+    fitted: Any = None
+
+
+class TrainingInterrupted(SgcnError):
+    """A signal ended training in order; ``fitted`` is what it leaves."""
+
+    def __init__(self, message: str, signal: int, fitted: Any) -> None:
+        super().__init__(message)
+        self.exit_code, self.fitted = 128 + signal, fitted

@@ -79,6 +79,15 @@ def optional(rule: Rule) -> Rule:
     )
 
 
+def auto_or(rule: Rule) -> Rule:
+    """``auto`` has what reads the option find a value."""
+    return Rule(
+        lambda: f"{rule.words}, or auto",
+        lambda v: (isinstance(v, str) and v == "auto") or rule.test(v),
+        rule.names,
+    )
+
+
 def is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 

@@ -291,6 +291,14 @@ def test_plain_steps_come_before_the_first_snapshot():
     assert snapshots_of(gap=7, warmup=30) == []
 
 
+@pytest.mark.parametrize(("steps", "gap"), [(3000, 60), (600, 60), (40, 4), (9, 2), (1, 2)])
+def test_a_short_run_takes_its_snapshots_sooner(steps, gap):
+    schedule = make_estimator("anchored++").for_run(steps).schedule
+    assert (schedule.gap, schedule.warmup) == (gap, gap)
+    given = make_estimator("anchored++", gap=70, warmup=0).for_run(steps).schedule
+    assert (given.gap, given.warmup) == (70, 0)
+
+
 @pytest.mark.parametrize("forward", ["recursive", "anchored", "vrgcn"])
 @pytest.mark.parametrize("gradient", ["plain", "recursive", "anchored"])
 def test_until_then_the_gradient_is_that_of_plain_sampling(forward, gradient):

@@ -19,7 +19,7 @@ def folder(tmp_path_factory) -> Path:
     np.savez(place / "small.npz", indptr=graph.indptr, indices=graph.indices, x=graph.x,
              y=graph.y, split=graph.split)  # fmt: skip
     code = main(
-        ["compare", str(place / "small.npz"), "--estimators", "sgcn,sgcn++,anchored",
+        ["compare", str(place / "small.npz"), "--vary", "estimator=sgcn,sgcn++,anchored",
          "--epochs", "4", "--seed", "3", "--out", str(place / "runs"), "--quiet",
          "--set", "model.widths=8", "--set", "training.batch_size=16"]
     )  # fmt: skip

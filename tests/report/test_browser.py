@@ -95,7 +95,7 @@ def test_the_numbers_on_the_page_are_those_of_the_summaries(visit, address, fold
             "runs": {
                 "test_f1": summary["test"]["f1_micro"],
                 "validation_f1": summary["validation"]["f1_micro"],
-                "test_loss": summary["test"]["loss"], "best_epoch": summary["best_epoch"],
+                "test_loss": summary["test"]["loss"], "best_step": summary["best_step"],
                 "steps": summary["steps"], "snapshots": summary["snapshots"],
                 "restarts": summary["restarts"], "seconds": seconds["total"],
                 "memory": summary["peak_rss_mb"],

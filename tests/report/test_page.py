@@ -87,7 +87,7 @@ def test_an_unfinished_run_counts_what_it_has(tmp_path):
         "data": "a graph", "sampler": "neighbor", "estimator": "sgcn", "seed": 7,
     }  # fmt: skip
     assert (summary["steps"], summary["snapshots"], summary["restarts"]) == (12, 2, 0)
-    assert (summary["validation"], summary["best_epoch"]) == (score["validation"], 1)
+    assert (summary["validation"], summary["best_step"]) == (score["validation"], score["step"])
     assert "test" not in summary
     assert summary["seconds"] == pytest.approx(
         {"total": 0.2, "sampling": 0.012, "transfer": 0.024, "compute": 0.06, "snapshot": 0.012,

@@ -55,10 +55,10 @@ def train(data, out, *options) -> int:
     return main(["train", str(data), "--out", str(out), "--quiet", *SMALL, *map(str, options)])
 
 
-def refusal(capsys, code: int) -> str:
+def refusal(capsys, code: int, expected: int = 2) -> str:
     """The one sentence of a refusal."""
     said = capsys.readouterr()
-    assert code == 2
+    assert code == expected
     assert said.out == ""
     assert re.fullmatch(r"sgcn: error: [^\n]+\n", said.err), said.err
     return said.err
@@ -73,7 +73,7 @@ def test_what_a_run_directory_holds(finished):
     assert (finished / "curves.png").read_bytes().startswith(b"\x89PNG")
 
     summary = json.loads((finished / "summary.json").read_text())
-    assert {"test", "validation", "best_epoch", "steps", "snapshots", "seconds", "peak_rss_mb",
+    assert {"test", "validation", "best_step", "steps", "snapshots", "seconds", "peak_rss_mb",
             "seed", "versions"} <= set(summary)  # fmt: skip
     for part in ("test", "validation"):
         assert set(summary[part]) == {"f1_micro", "loss"}
@@ -174,7 +174,8 @@ def test_the_default_place(data, tmp_path, monkeypatch):
 def test_progress_and_quiet(data, tmp_path, capsys):
     assert main(["train", str(data), "--out", str(tmp_path / "a"), "--epochs", "2", *SMALL]) == 0
     said = capsys.readouterr()
-    assert re.fullmatch(r"(epoch \d: loss [\d.]+, validation F1 [\d.]+, [\d.]+ s\n){2}", said.err)
+    line = r"step \d+ of 6, epoch \d: loss [\d.]+, validation F1 [\d.]+, [\d.]+ s\n"
+    assert re.fullmatch(rf"({line})+", said.err)
     wanted = r"test F1 [\d.]+, loss [\d.]+, [\d.]+ s; curves in .*curves.png\n"
     assert re.fullmatch(wanted, said.out)
     assert train(data, tmp_path / "b", "--epochs", 1) == 0
@@ -235,7 +236,7 @@ def test_predict_multi_label(tmp_path):
 
 def test_compare(data, tmp_path, capsys):
     out = tmp_path / "c"
-    arguments = ["compare", str(data), "--estimators", "full,sgcn++", "--out", str(out),
+    arguments = ["compare", str(data), "--vary", "estimator=full,sgcn++", "--out", str(out),
                  "--epochs", "2", "--quiet", *SMALL]  # fmt: skip
     assert main(arguments) == 0
     said = capsys.readouterr().out
@@ -246,6 +247,47 @@ def test_compare(data, tmp_path, capsys):
     assert (out / "curves.png").is_file()
     assert "is a run already" in refusal(capsys, main(arguments))
     assert main([*arguments, "--force"]) == 0
+
+
+def test_compare_varies_any_keys_with_several_seeds(data, tmp_path, capsys):
+    """Every combination, means over seeds and their spread, against the summaries."""
+    code = main(["compare", str(data), "--vary", "sampler=neighbor,ladies", "--vary",
+                 "optimizer.lr=0.003,0.01", "--vary", "sampler.sizes=[3,2]", "--seeds", "1,4-5",
+                 "--out", str(tmp_path), "--epochs", "1", "--quiet", *SMALL])  # fmt: skip
+    assert code == 0
+    said = capsys.readouterr().out
+    tests = []
+    for seed in (1, 4, 5):
+        run = tmp_path / "sampler=ladies-optimizer.lr=0.003-sampler.sizes=-3-2-" / f"seed-{seed}"
+        config = tomllib.loads((run / "config.toml").read_text())
+        assert (config["training"]["seed"], config["optimizer"]["lr"]) == (seed, 0.003)
+        assert (config["sampler"]["name"], config["sampler"]["sizes"]) == ("ladies", [3, 2])
+        tests.append(json.loads((run / "summary.json").read_text())["test"]["f1_micro"])
+    line = next(line for line in said.splitlines() if line.startswith("sampler=ladies, optimizer"))
+    assert f"{np.mean(tests):.4f} ± {np.std(tests, ddof=1):.4f}" in line
+    assert len(said.strip().split("\n\n")[0].splitlines()) == 1 + 4
+
+
+def test_train_with_several_seeds(data, tmp_path, capsys):
+    assert train(data, tmp_path / "run", "--seeds", "0-1", "--epochs", 1) == 0
+    assert "±" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"seed-0", "seed-1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--vary", "lr=0.1"], "--vary got 'lr=0.1', expected a key and its values"),
+        (["--vary", "optimizer.lr="], "--vary got 'optimizer.lr='"),
+        (["--vary", "optimizer.lr=x"], "lr is 'x', expected a number > 0"),
+        (["--seeds", "3-1"], "--seeds got '3-1', expected seeds like 0-4"),
+        (["--seeds", "a"], "--seeds got 'a'"),
+    ],
+)
+def test_what_cannot_be_varied(data, tmp_path, capsys, options, words):
+    code = main(["compare", str(data), *options, "--out", str(tmp_path / "c"), "--quiet"])
+    assert words in refusal(capsys, code)
+    assert not (tmp_path / "c").exists()
 
 
 def test_data_list(capsys):
@@ -466,10 +508,10 @@ def test_a_place_that_is_taken(data, tmp_path, capsys):
 
 def test_compare_destroys_nothing_that_it_cannot_replace(data, tmp_path, capsys):
     arguments = ["compare", str(data), "--out", str(tmp_path), "--epochs", "1", "--quiet", *SMALL]
-    assert main([*arguments, "--estimators", "sgcn"]) == 0
+    assert main([*arguments, "--vary", "estimator=sgcn"]) == 0
     capsys.readouterr()
     before = (tmp_path / "sgcn" / "summary.json").read_bytes()
-    code = main([*arguments, "--estimators", "sgcn,no", "--force"])
+    code = main([*arguments, "--vary", "estimator=sgcn,no", "--force"])
     assert "estimator is 'no'" in refusal(capsys, code)
     assert (tmp_path / "sgcn" / "summary.json").read_bytes() == before
 
@@ -511,8 +553,23 @@ def test_predict_needs_a_place(finished, tmp_path, capsys, out):
 def test_training_that_blows_up(data, tmp_path, capsys):
     options = ["--set", "optimizer.name=sgd", "--set", "optimizer.lr=1e30"]
     code = train(data, tmp_path / "run", *options)
-    assert "blew up" in refusal(capsys, code)
+    assert "blew up" in refusal(capsys, code, 3)
     assert not (tmp_path / "run" / "summary.json").exists()
+
+
+def test_a_loss_that_grew_is_no_success(data, tmp_path, capsys):
+    """Finite, but far above where it began: exit code 3, and the best weights are kept."""
+    options = ["--set", "optimizer.name=sgd", "--lr", "300", "--epochs", "6", "--estimator", "sgcn",
+               "--set", "training.evaluate_every=1", "--set", "training.average=0"]  # fmt: skip
+    said = refusal(capsys, train(data, tmp_path / "run", *options), 3)
+    assert re.search(r"training diverged: the loss went from \S+ to \S+; lower the learning", said)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert "training diverged" in summary["diverged"]
+    assert main(["evaluate", str(tmp_path / "run")]) == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["validation"]["f1_micro"] == pytest.approx(summary["validation"]["f1_micro"])
+    assert main(["train", "--resume", str(tmp_path / "run")]) == 0
+    assert "is finished" in capsys.readouterr().out
 
 
 def test_a_saved_graph_keeps_its_own_propagation_matrix(tmp_path):

@@ -27,7 +27,6 @@ from sgcn.estimators.engine import worth_preaggregating
 from sgcn.rows import store_of
 from sgcn.task import Task, split_nodes
 from sgcn.training.events import EpochEvent, ScoreEvent, StepEvent
-from sgcn.training.optimizers import make_optimizer
 from sgcn.training.options import OptimizerOptions
 from sgcn.training.sinks import Memory
 
@@ -45,7 +44,7 @@ def trained(estimator="anchored", sampler="neighbor", kind="mean", graph=GRAPH, 
     estimator = early(estimator) if isinstance(estimator, str) else estimator
     result = fit(
         model, graph, estimator=estimator, sampler=sampler, sinks=[memory],
-        **({"epochs": 4, "batch_size": 8} | options),
+        **({"epochs": 4, "batch_size": 8, "evaluate_every": 4, "patience": None} | options),
     )  # fmt: skip
     return model, result, memory.events
 
@@ -120,7 +119,7 @@ def test_the_best_weights_are_kept(best_by, estimator):
     first = scores.index(max(scores))  # of equals the first
     assert 0 < first < len(scores) - 1, "the case is too easy"
     assert sign * result.validation[best_by] == pytest.approx(max(scores), rel=1e-5)
-    assert result.best_epoch == told[first].epoch
+    assert result.best_step == told[first].step
     for k, event in enumerate(told):
         assert event.best == (scores[k] > max(scores[:k], default=-np.inf))
     task, test = Task.of(GRAPH), torch.from_numpy(split_nodes(GRAPH, 2))
@@ -145,17 +144,45 @@ def test_scores_are_what_they_say():
 
 
 def test_patience():
-    _, result, events = trained(epochs=60, lr=0.2, patience=3, best_by="loss")
-    epochs = of_kind(events, EpochEvent)
-    assert len(epochs) == result.best_epoch + 1 + 3 < 60
+    _, result, _ = trained(epochs=60, lr=0.2, patience=12, best_by="loss")
+    assert result.steps == result.best_step + 12 < 240
 
 
 def test_patience_waits_for_a_score():
-    """Ten epochs between scores: one that has none cannot be worse than the best."""
-    _, _, events = trained("sgcn", epochs=30, lr=1e-9, patience=1, evaluate_every=10)
-    scored = [event.epoch for event in of_kind(events, ScoreEvent)]
-    assert scored[:2] == [9, 19]
-    assert of_kind(events, EpochEvent)[-1].epoch == scored[-1] == 19
+    """Ten steps between scores: a step that has none cannot be worse than the best."""
+    _, result, events = trained("sgcn", epochs=30, lr=1e-9, patience=1, evaluate_every=10)
+    scored = [event.step for event in of_kind(events, ScoreEvent)]
+    assert scored == [10, 20]
+    assert result.steps == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [({"epochs": 3}, 12), ({"steps": 7}, 7), ({"epochs": 3, "steps": 7}, 7),
+     ({"epochs": 1, "steps": 7}, 4)],
+)  # fmt: skip
+def test_a_run_ends_with_its_epochs_or_steps(options, steps):
+    """A number of steps may end in the middle of an epoch, with a score and an epoch's event."""
+    _, result, events = trained("sgcn", **({"epochs": None} | options))
+    assert result.steps == steps
+    assert of_kind(events, ScoreEvent)[-1].step == steps
+    last = of_kind(events, EpochEvent)[-1]
+    assert (last.step, last.epoch) == (steps, (steps - 1) // 4)
+    losses = [event.loss for event in of_kind(events, StepEvent) if event.epoch == last.epoch]
+    assert last.loss == pytest.approx(np.mean(losses))
+
+
+def test_the_default_estimator_takes_effect_in_a_short_run():
+    result = fit(small_model(), GRAPH, batch_size=8, epochs=5)
+    assert result.steps == 20
+    assert result.snapshots == 9  # two plain steps, and then every other one
+
+
+def test_without_a_number_a_run_ends_by_patience():
+    graph = labelled()
+    fitted = fit(small_model(), graph, batch_size=30, threads=0)
+    assert fitted.best_step < fitted.steps < 3000
+    assert fitted.steps - fitted.best_step >= 500
 
 
 @pytest.mark.parametrize(
@@ -171,14 +198,15 @@ def test_counts_are_checked(options):
 @pytest.mark.parametrize(
     ("estimator", "every", "wanted"),
     [
-        ("sgcn", 1, [0, 1, 2, 3, 4, 5, 6]),
-        ("sgcn", 3, [2, 5, 6]),  # and the last epoch
-        ("sgcn", 50, [6]),
+        ("sgcn", 4, [4, 8, 12, 16, 20, 24, 28]),
+        ("sgcn", 10, [10, 20, 28]),  # and after the last step
+        ("sgcn", 50, [28]),
+        ("sgcn", None, [10, 20, 28]),  # a score costs more than a step
     ],
 )
 def test_evaluate_every(estimator, every, wanted):
     _, _, events = trained(estimator, epochs=7, evaluate_every=every)
-    assert [event.epoch for event in of_kind(events, ScoreEvent)] == wanted
+    assert [event.step for event in of_kind(events, ScoreEvent)] == wanted
 
 
 def test_snapshots_give_the_validation_score_for_free(monkeypatch):
@@ -190,7 +218,9 @@ def test_snapshots_give_the_validation_score_for_free(monkeypatch):
         training, "predict", lambda *a, **k: passes.append(1) or predict(*a, **k)
     )
     # 10 steps an epoch, K = 10.
-    _, result, events = trained("sgcn++", epochs=5, batch_size=3, average=0.0)
+    _, result, events = trained(
+        "sgcn++", epochs=5, batch_size=3, average=0.0, evaluate_every=20
+    )
     assert len(passes) == 2
     scores = of_kind(events, ScoreEvent)
     assert len(scores) == result.snapshots + 1
@@ -316,7 +346,7 @@ def test_inductive_training_sees_only_training_nodes():
     other = np.asarray(GRAPH.split) != 0
     x = np.where(other[:, None], 100.0, GRAPH.x).astype(np.float32)
     spoilt = labelled(x=x, split=GRAPH.split)
-    last = {"evaluate_every": 100}
+    last = {"evaluate_every": 16}
     for estimator in ("sgcn", "sgcn++"):
         models = [trained(estimator, graph=g, inductive=True, **last)[0] for g in (GRAPH, spoilt)]
         assert weights(models[0]) == weights(models[1])
@@ -342,8 +372,25 @@ def test_any_optimiser(optimizer, estimator):
 
 
 def test_options_beside_an_optimiser_that_is_a_function():
-    with pytest.raises(SgcnError, match="lr is given beside an optimiser that is a function"):
+    with pytest.raises(SgcnError, match="lr is given beside an optimiser that is made"):
         trained("sgcn", optimizer=OPTIMIZERS["by hand"], lr=0.5)
+
+
+def test_an_optimiser_that_is_made():
+    """It takes the same steps as one by name; one of other parameters is refused."""
+    models = small_model(), small_model()
+    made = torch.optim.SGD(models[0].parameters(), lr=0.05, momentum=0.9)
+    options = {"epochs": 3, "batch_size": 8, "estimator": "sgcn"}
+    fit(models[0], GRAPH, optimizer=made, **options)
+    fit(models[1], GRAPH, optimizer="sgd", lr=0.05, momentum=0.9, **options)
+    for one, other in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    with pytest.raises(SgcnError, match="made for other parameters than the model's"):
+        fit(small_model(), GRAPH, optimizer=made)
+    with pytest.raises(SgcnError, match="LBFGS runs the model many times"):
+        fit(models[0], GRAPH, optimizer=torch.optim.LBFGS)
+    with pytest.raises(SgcnError, match=r"gave 3, expected one of torch.optim"):
+        fit(models[0], GRAPH, optimizer=lambda parameters: 3)
 
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD", "Adagrad", "RMSprop"])
@@ -355,7 +402,7 @@ def test_optimisers_by_name_step_like_those_of_torch(name):
         model.head.weight = nn.Parameter(model.head.weight.detach().T.contiguous().T)
         optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1)
         if ours:
-            optimizer = make_optimizer(OptimizerOptions(name.lower(), 0.1), model.parameters())
+            optimizer = OptimizerOptions(name.lower(), 0.1).make(model.parameters())
         engine = make_engine(labelled(multi_label=True), "sgcn", "neighbor", model)
         list(drive(engine, 5, lambda _, optimizer=optimizer: optimizer))
         steps[ours] = [p.detach() for p in model.parameters()]

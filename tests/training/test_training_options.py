@@ -16,7 +16,7 @@ import pytest
 
 from learning import labelled, small_model
 from sgcn import SgcnError, Training, fit, make_estimator, make_sampler, nn
-from sgcn.commands import train
+from sgcn.commands import shared, train
 from sgcn.estimators import ESTIMATORS
 from sgcn.options import integer, option
 from sgcn.runs.config import Config, assign, make_config, toml_value
@@ -52,7 +52,8 @@ def every_option() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("section", "key"), every_option())
 def test_an_option_is_everywhere(section, key):
     value = CONFIG.training.tables()[section][key]
-    assert tomllib.loads(CONFIG.to_toml())[section][key] == ("none" if value is None else value)
+    shown = {None: "none"}.get(value, list(value) if isinstance(value, tuple) else value)
+    assert tomllib.loads(CONFIG.to_toml())[section][key] == shown
     values = {"data": "x"}
     assign(values, [f"{section}.{key}={toml_value(value)}"])
     assert make_config(values) == CONFIG
@@ -69,7 +70,7 @@ def test_an_option_is_everywhere(section, key):
 def test_every_field_is_an_option_of_its_section(kind):
     """What is declared is what the tests above iterate over."""
     table = CONFIG.training.tables()[kind.title()]
-    assert [field.name for field in fields(kind)] == list(table)
+    assert {field.name for field in fields(kind)} <= set(table) <= {row[0] for row in kind.listed()}
 
 
 def test_a_new_field_needs_no_other_line(monkeypatch):
@@ -89,7 +90,7 @@ def test_a_new_field_needs_no_other_line(monkeypatch):
     parser = argparse.ArgumentParser()
     train.arguments(parser)
     args = parser.parse_args(["x", "--fresh", "7", "--set", "training.epochs=2"])
-    made = make_config(train.values_of(args)).training.loop
+    made = make_config(shared.values_of(args)).training.loop
     assert (made.fresh, made.epochs) == (7, 2)
 
 
@@ -110,7 +111,8 @@ def test_every_option_of_every_name_is_in_the_docs():
 
 def test_flags_are_those_of_the_fields():
     wanted = [
-        "--layers", "--widths", "--dropout", "--sampler", "--estimator", "--epochs", "--seed",
+        "--layers", "--widths", "--dropout", "--sampler", "--estimator", "--lr", "--epochs",
+        "--steps", "--batch-size", "--seed",
     ]  # fmt: skip
     assert [flag.name for flag in flags()] == wanted
     said = subprocess.run(
@@ -150,7 +152,7 @@ def test_there_and_back():
     odd = Training(
         sampler=make_sampler("ladies", sizes=(3, 4)),
         estimator=make_estimator("sgcn++", gap=np.int64(7), snapshot_nodes=0.5),
-        optimizer=OptimizerOptions("sgd", 0.25, momentum=0.5),
+        optimizer=OptimizerOptions.of({"name": "sgd", "lr": 0.25, "momentum": 0.5, "clip": 3}),
         loop=LoopOptions(patience=2, batches_per_epoch=None, average=np.float32(0.5)),
     )
     assert odd.estimator_name == "sgcn++"
@@ -170,7 +172,7 @@ def test_keywords_change_a_training():
     )
     assert training.sampler == make_sampler("ladies")
     assert (training.estimator, training.estimator_name) == (make_estimator("sgcn+"), "sgcn+")
-    assert training.optimizer == OptimizerOptions("sgd", momentum=0.5)
+    assert training.optimizer == OptimizerOptions.of({"name": "sgd", "momentum": 0.5})
     assert training.loop == LoopOptions(epochs=3)
     again = training.changed(optimizer=OptimizerOptions("adam"), lr=0.5)
     assert again.optimizer == OptimizerOptions("adam", 0.5)
@@ -190,7 +192,7 @@ def test_fit_takes_a_training():
         ({"epoch": 3}, r"fit has no option 'epoch', .*did you mean 'epochs'"),
         ({"widths": 3}, "fit has no option 'widths'"),
         ({"probe_every": 3}, r"probe_every is 3, expected a probe for it"),
-        ({"momentum": 0.5}, "momentum is 0.5, expected 0: adam has none"),
+        ({"momentum": 0.5}, "optimizer has no option 'momentum' .it belongs to name = muon or sgd"),
         ({"sampler": 3}, "sampler is 3, expected what make_sampler returns"),
         ({"estimator": 3}, "estimator is 3, expected what make_estimator returns"),
         ({"optimizer": 3}, "name is 3, expected one of adam"),
@@ -236,7 +238,7 @@ def test_heads_come_from_the_file_and_from_the_command_line(tmp_path):
     train.arguments(parser)
     for more, heads in (([], 2), (["--set", "model.heads=8"], 8)):
         args = parser.parse_args([str(data), "--config", str(file), *more])
-        config, _, model = prepare(make_config(train.values_of(args)))
+        config, _, model = prepare(make_config(shared.values_of(args)))
         assert [layer.heads for layer in model.layers] == [heads, heads]
         assert f"heads = {heads}\n" in config.to_toml()
         assert make_config(tomllib.loads(config.to_toml())) == config

@@ -68,7 +68,7 @@ def _result(
         fit(
             copy.deepcopy(fresh), graph, training=training,
             estimator=training.estimator.with_options(warmup=0),  # corrections are what is measured
-            epochs=epochs, batches_per_epoch=math.ceil(steps / epochs), evaluate_every=epochs,
+            epochs=epochs, batches_per_epoch=math.ceil(steps / epochs), evaluate_every=2 * steps,
             preaggregate=bool(options.preaggregate), patience=None, sinks=sinks, callbacks=[probe],
         )  # fmt: skip
     except TrainingDiverged as error:  # a finding, not the end of the other runs

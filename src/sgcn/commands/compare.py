@@ -1,7 +1,9 @@
-"""Train the same model with several estimators and compare them.
+"""Train with each of several values of any options, with one seed or more, and compare.
 
 examples:
-  sgcn compare ppi-like --estimators full,sgcn,sgcn++,anchored --out runs/compare
+  sgcn compare debian                                      four estimators
+  sgcn compare debian --vary estimator=sgcn,anchored++ --seeds 0-2
+  sgcn compare my.npz --vary sampler=neighbor,ladies --vary optimizer.lr=0.003,0.01
 """
 
 from __future__ import annotations
@@ -9,48 +11,32 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sgcn.commands import train
+from sgcn.commands import shared, trials
+
+_ESTIMATORS = "estimator=full,sgcn,sgcn++,anchored"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="a name, graph directory or .npz")
     parser.add_argument(
-        "--estimators", default="full,sgcn,sgcn++,anchored", metavar="NAME[,..]",
-        help="default: %(default)s",
+        "--vary", action="append", metavar="KEY=V,V..",
+        help="sampler, estimator, optimizer or section.key, and its values; several flags: every "
+        f"combination; default: {_ESTIMATORS}",
     )  # fmt: skip
-    train.add_flags(parser, without=["--estimator"])
+    shared.add_flags(parser)
+    trials.add_seeds(parser)
     parser.add_argument("--out", type=Path, default=Path("runs/compare"), metavar="DIR")
-    train.add_options(parser)
+    shared.add_options(parser)
     parser.add_argument("--force", action="store_true", help="replace existing runs")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> None:
-    from sgcn.runs import directory as runs
-    from sgcn.runs.config import make_config
     from sgcn.runs.curves import draw
     from sgcn.runs.layout import CURVES
 
-    estimators = args.estimators.split(",")
-    configs = [make_config(v) for v in train.values_of_each(args, [args.sampler], estimators)]
-    for config in configs:
-        runs.check_output(args.out / config.training.estimator_name, force=args.force)
-    rows = []
-    for config in configs:
-        name = config.training.estimator_name
-        if not args.quiet:
-            print(f"{name}:", flush=True)
-        summary = runs.train(
-            config, args.out / name, force=args.force, quiet=args.quiet,
-            make_probe=train.make_probe,
-        )  # fmt: skip
-        rows.append((name, summary))
-    print(f"\n{'estimator':<12}{'test F1':>9}{'best val. F1':>14}{'seconds':>9}{'snapshots':>11}")
-    for name, summary in rows:
-        print(
-            f"{name:<12}{summary['test']['f1_micro']:>9.4f}"
-            f"{summary['validation']['f1_micro']:>14.4f}{summary['seconds']['total']:>9.1f}"
-            f"{summary['snapshots']:>11}"
-        )
-    curves = draw([args.out / name for name, _ in rows], args.out / CURVES)
-    print(f"\ncurves: {curves}")
+    done = trials.run_all(trials.trials(args, args.vary or [_ESTIMATORS], args.out), args)
+    print()
+    for line in trials.table(done):
+        print(line)
+    print(f"\ncurves: {draw([trial.out for trial, _ in done], args.out / CURVES)}")

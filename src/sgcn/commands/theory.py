@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sgcn.commands import train
+from sgcn.commands import shared
 from sgcn.errors import SgcnError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    train.add_measuring(parser, {
+    shared.add_measuring(parser, {
         "--draws": (200, "samples to draw"),
         "--steps": (1000, "T of the theorems"),
         "--error": (0.1, "relative error that a large-batch snapshot may have"),
@@ -88,7 +88,7 @@ def _configs(args: argparse.Namespace) -> list[Config]:
     from sgcn.runs.config import make_config
 
     configs = []
-    for values in train.values_of_each(args, train.names(args.sampler), [None]):
+    for values in shared.values_of_each(args, shared.names(args.sampler), [None]):
         estimator = values.setdefault("estimator", {})
         if isinstance(estimator, dict):  # else `make_config` says what is wrong
             estimator.setdefault("name", "sgcn++")  # the bounds are of its rule and of SGCN+'s
@@ -123,13 +123,14 @@ def _options(args: argparse.Namespace, config: Config) -> BoundOptions:
     from sgcn.analysis.appendix import BoundOptions
     from sgcn.estimators.schedule.norm import Norm
 
-    options, schedule = config.training.loop, config.training.estimator.schedule
+    options = config.training.loop
+    schedule = config.training.estimator.for_run().schedule
     # The paper's bounds are of its own restart rule.
     norm = schedule.restart if isinstance(schedule.restart, Norm) else Norm()
     return BoundOptions(
         batch_size=options.batch_size, draws=args.draws, seed=options.seed,
-        gap=schedule.gap or 10, alpha=norm.alpha, beta=norm.beta,
-        rate=config.training.optimizer.lr, steps=args.steps, error=args.error,
+        gap=int(schedule.gap or 10), alpha=norm.alpha, beta=norm.beta,
+        rate=config.training.optimizer.rate, steps=args.steps, error=args.error,
     )  # fmt: skip
 
 

@@ -12,12 +12,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sgcn.commands import train
+from sgcn.commands import shared
 from sgcn.errors import SgcnError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    train.add_measuring(parser, {
+    shared.add_measuring(parser, {
         "--steps": (200, "steps of each training run"),
         "--probes": (16, "draws at each step that is measured"),
         "--every": (7, "steps from one measurement to the next"),
@@ -37,8 +37,8 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.runs.drawing import FORMATS
     from sgcn.training.events import to_json
 
-    samplers, estimators = train.names(args.sampler), train.names(args.estimators)
-    configs = [make_config(v) for v in train.values_of_each(args, samplers, estimators)]
+    samplers, estimators = shared.names(args.sampler), shared.names(args.estimators)
+    configs = [make_config(v) for v in shared.values_of_each(args, samplers, estimators)]
     if args.out is not None:
         check_target("--out", args.out, (".json",))
     if args.picture is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sgcn.errors import SgcnError
@@ -35,6 +36,10 @@ class Estimator(Options):
     table_dtype: str = option("float32", one_of("float32", "bfloat16"), "type of histories")
     table_storage: str = option("memory", one_of("memory", "disk"), "where histories live")
 
+    def for_run(self, steps: float = math.inf) -> Estimator:
+        """Of a run of so many steps: numbers in place of "auto"."""
+        return replace(self, schedule=self.schedule.for_run(steps))
+
     @property
     def takes_snapshots(self) -> bool:
         """Whether any of the two rules reads a snapshot."""
@@ -66,8 +71,8 @@ ESTIMATORS: dict[str, dict[str, Any]] = {
     "anchored++": {
         "forward": "anchored",
         "gradient": "anchored",
-        "gap": 60,
-        "warmup": 60,
+        "gap": "auto",
+        "warmup": "auto",
         "restart": "never",
     },
 }

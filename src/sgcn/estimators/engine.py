@@ -88,7 +88,10 @@ class Engine:
         scored: Int32 | None = None,
         shortcuts: Shortcuts | None = None,
         chunk: int | None = None,
+        steps: float = math.inf,
     ) -> None:
+        """``steps``: how many will be taken, as far as is known."""
+        estimator = estimator.for_run(steps)
         estimator.check(sampler)
         _check_own_rows(model, sampler, first=int(preaggregate))
         self.estimator, self.model, self.graph = estimator, model, graph

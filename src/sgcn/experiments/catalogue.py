@@ -101,7 +101,7 @@ def _optimizers(plan: Plan, data: Dataset) -> list[Case]:
     """SGD needs a hundred times the steps: both stop by patience, not by a number of epochs."""
     longer = 100 if plan.epochs >= 200 else 1
     rates = {"Adam 0.01": ("adam", 0.01, 1), "SGD 0.1": ("sgd", 0.1, longer)}
-    patience = {"patience": 20, "best_by": "loss"}  # 200 steps without a lower validation loss
+    patience = {"patience": 200, "best_by": "loss"}
     settings = {
         words: {"optimizer": {"name": name, "lr": lr},
                 "training": patience | {"epochs": more * plan.epochs}}

@@ -114,6 +114,8 @@ def case(
             "batch_size": 2048 if sampler == "saint" else 512,
             "preaggregate": False,
             "average": 0.0,
+            "patience": None,
+            "evaluate_every": BATCHES,
         },
     }
     values = {section: options | changes.get(section, {}) for section, options in values.items()}

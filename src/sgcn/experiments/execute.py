@@ -31,7 +31,7 @@ from sgcn.files import write_text
 from sgcn.machine import peak_memory, resident_memory
 from sgcn.runs import directory as runs_directory
 from sgcn.runs.config import Config, make_config
-from sgcn.runs.layout import STATE, is_run
+from sgcn.runs.layout import STATE, SUMMARY, is_run
 from sgcn.samplers.base import exact_block
 from sgcn.task import Task, split_nodes, train_nodes
 from sgcn.training.events import to_json
@@ -171,7 +171,9 @@ def _train(job: Job) -> dict[str, Any]:
     try:
         summary = runs_directory.train(config, job.folder, resume=resume, quiet=True)
     except TrainingDiverged as error:  # a finding, unlike a full disk
-        return {"failed": str(error)}
+        if error.fitted is None:
+            return {"failed": str(error)}
+        summary = json.loads((job.folder / SUMMARY).read_text())  # of what was best before
     shutil.rmtree(job.folder / STATE, ignore_errors=True)
     found: dict[str, Any] = {"summary": summary}
     if job.kind == MEMORY:

@@ -118,7 +118,7 @@ class Recording:
             if isinstance(score, dict):
                 found = {"f1": score.get("f1_micro"), "validation_loss": score.get("loss")}
                 if event.get("best"):
-                    self.best = {"validation": score, "best_epoch": event.get("epoch")}
+                    self.best = {"validation": score, "best_step": event.get("step")}
         elif kind == "probe":
             found["gradient_error"] = event.get("relative_mse")
         for name, value in found.items():

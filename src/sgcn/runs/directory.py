@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from sgcn.data.source import is_file, open_data
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.estimators.engine import worth_preaggregating
 from sgcn.files import can_be_made, nearest_folder, write_text
 from sgcn.graph import Graph
@@ -102,19 +102,41 @@ def train(
         sinks: list[Sink] = [JsonLines(out / METRICS)]
         if not quiet:
             sinks.append(Progress())
-        fitted = fit(
-            model, graph, training=training, sinks=sinks, callbacks=callbacks, state=out / STATE
-        )
-        write_tensors(out / MODEL, dict(model.state_dict()))
-        curves.draw([out])
-        summary = _summary(fitted, config)
-        write_text(out / SUMMARY, to_json(summary, indent=1) + "\n")  # last: its presence says done
-        return summary
+        try:
+            fitted = fit(
+                model, graph, training=training, sinks=sinks, callbacks=callbacks,
+                state=out / STATE, progress=False,
+            )  # fmt: skip
+        except TrainingInterrupted as stopped:
+            if stopped.fitted.best_step >= 0:
+                write_tensors(out / MODEL, dict(model.state_dict()))
+            raise TrainingInterrupted(
+                f"stopped after {stopped.fitted.steps} steps; go on with: sgcn train --resume "
+                f"{out}",
+                stopped.exit_code - 128,
+                stopped.fitted,
+            ) from None
+        except TrainingDiverged as diverged:
+            if diverged.fitted is not None:
+                _finish(out, model, diverged.fitted, config, diverged=str(diverged))
+            raise
+        return _finish(out, model, fitted, config)
     except OSError as error:
         raise SgcnError(
             f"{out} cannot be written ({error.strerror or error}): make room, then "
             f"sgcn train --resume {out}"
         ) from None
+
+
+def _finish(
+    out: Path, model: Model, fitted: Fitted, config: Config, diverged: str | None = None
+) -> dict[str, Any]:
+    """Write what a run that has ended leaves; its summary, whose presence says that it has."""
+    write_tensors(out / MODEL, dict(model.state_dict()))
+    curves.draw([out])
+    summary = _summary(fitted, config) | {"diverged": diverged}
+    write_text(out / SUMMARY, to_json(summary, indent=1) + "\n")
+    return summary
 
 
 def _summary(fitted: Fitted, config: Config) -> dict[str, Any]:

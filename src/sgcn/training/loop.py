@@ -1,12 +1,13 @@
 """`fit`: the training loop. Start reading here.
 
 seeds -> sampler -> batch -> rows read -> passes: forward rule, gradient rule -> gradient
-    -> optimiser -> history write -> events -> sinks
+    -> clip -> learning rate, optimiser -> history write -> events -> sinks
 """
 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -21,12 +22,15 @@ import torch
 from torch import Tensor
 
 from sgcn.compute.exact import predict
-from sgcn.errors import SgcnError, TrainingDiverged
+from sgcn.compute.gradients import Gradient
+from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.estimators import state as engine_state
 from sgcn.estimators.engine import Engine, Outcome, worth_preaggregating
+from sgcn.estimators.gradient.base import square
 from sgcn.graph import Graph
 from sgcn.kernels.threads import set_kernel_threads
 from sgcn.nn import Model
+from sgcn.options import Options
 from sgcn.rng import Key, check_seed
 from sgcn.rows import store_of
 from sgcn.samplers import NodeSet
@@ -36,15 +40,17 @@ from sgcn.training.averaging import WeightAverage
 from sgcn.training.checkpoints import load_state, pack_optimizer, save_state, unpack_optimizer
 from sgcn.training.checks import check_features, check_model, rehearse
 from sgcn.training.events import EpochEvent, Event, ScoreEvent, StepEvent
-from sgcn.training.optimizers import make_optimizer
 from sgcn.training.options import OptimizerOptions, Training, keywords_of_fit
 from sgcn.training.prefetch import Prefetcher
-from sgcn.training.sinks import Sink, load_states, states
+from sgcn.training.sinks import Memory, Progress, Sink, load_states, states
+from sgcn.training.stopping import StopRequest
 
 #: Called before every step with the engine, the loader and the number of the step; may only look.
 #: An event that it returns goes to the sinks.
 Callback = Callable[[Engine, Loader, int], Event | None]
 P = ParamSpec("P")
+#: A loss that ends at so many times the first one is not learning.
+_DIVERGED = 10.0
 T = TypeVar("T")
 
 
@@ -54,7 +60,7 @@ class Fitted:
 
     test: dict[str, float] = field(default_factory=dict)
     validation: dict[str, float] = field(default_factory=dict)
-    best_epoch: int = -1
+    best_step: int = -1
     steps: int = 0
     snapshots: int = 0
     restarts: int = 0
@@ -85,22 +91,24 @@ def fit(
     training: Training | None = None,
     sinks: Sequence[Sink] = (),
     callbacks: Sequence[Callback] = (),
-    state: Path | None = None,
+    state: Path | str | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Fitted:
     """Train ``model`` on ``graph``, keep the weights that validate best, and score them.
 
     ``options`` are ``sampler``, ``estimator`` and ``optimizer``, by name or as objects (an
-    optimiser also as a function of the parameters), and the keys of [optimizer] and [training],
-    which docs/training.md lists; they change what ``training`` says. With ``state`` a folder,
-    training can be killed at any moment: the same call goes on bit by bit.
+    optimiser also as one of torch, or as a function of the parameters), and the keys of
+    [optimizer] and [training], which docs/training.md lists; they change what ``training`` says.
+    With ``state`` a folder, training can be killed at any moment: the same call goes on bit by bit.
+    ``progress`` is shown by default where somebody watches.
     """
-    factory = options.pop("optimizer") if callable(options.get("optimizer")) else None
-    ignored = [name for name in OptimizerOptions.of({}).values() if factory and name in options]
+    given = options.pop("optimizer") if _is_optimizer(options.get("optimizer")) else None
+    ignored = [row[0] for row in OptimizerOptions.listed() if given and row[0] in options]
     if ignored:
         raise SgcnError(
-            f"{ignored[0]} is given beside an optimiser that is a function, expected one of the "
-            "two: set it in the function"
+            f"{ignored[0]} is given beside an optimiser that is made, expected one of the two: set "
+            "it where the optimiser is made"
         )
     training = (training or Training()).changed(**options)
     loop = training.loop
@@ -112,28 +120,76 @@ def fit(
             f"probe_every is {loop.probe_every}, expected a probe for it: "
             f"callbacks=[GradientProbe(every={loop.probe_every})]"
         )
-    parameters = model.parameters()
-    optimizer = factory(parameters) if factory else make_optimizer(training.optimizer, parameters)
+    optimizer = _optimizer(given, training.optimizer, model)
+    sinks = list(sinks) or [Memory()]
+    if progress or (progress is None and someone_watches()):
+        sinks += [] if any(isinstance(sink, Progress) for sink in sinks) else [Progress()]
     with ExitStack() as stack:
         for sink in sinks:
             stack.callback(sink.close)
+        state = None if state is None else Path(state)
         run = _Run(model, graph, training, optimizer, sinks, state)
+        run.sets_rate = given is None
         stack.callback(run.close)
         run.resume()
         for sink in sinks:
-            sink.start(loop.epochs, run.steps_per_epoch)
-        while run.epoch < loop.epochs and not run.out_of_patience():
-            while run.step < run.steps_per_epoch:
+            sink.start(run.budget, run.steps_per_epoch)
+        stop = stack.enter_context(StopRequest())
+        try:
+            while run.result.steps < run.budget and not run.out_of_patience():
+                if stop.signal is not None:
+                    run.interrupt(stop.signal)
                 run.maybe_checkpoint()
                 run.look(callbacks)
                 outcome, restarted, sampling, began = run.take()  # seeds .. gradient
                 run.consider(outcome.scored)
-                run.apply(outcome)  # optimiser, history write
+                run.apply(outcome)  # clip, learning rate, optimiser, history write
                 run.report_step(outcome, restarted, sampling, began)
-            if run.needs_score():
-                run.evaluate()
-            run.end_epoch()
-        return run.finish()
+                if run.needs_score():
+                    run.evaluate()
+                run.end_epoch_if_due()
+            run.check_loss()
+            return run.finish()
+        except TrainingDiverged as error:
+            error.fitted = run.finish() if run.best else None
+            raise
+
+
+def _is_optimizer(given: Any) -> bool:
+    """Whether it is an optimiser of torch or makes one, and not options of one."""
+    return isinstance(given, torch.optim.Optimizer) or (
+        callable(given) and not isinstance(given, (str, Options))
+    )
+
+
+def _optimizer(given: Any, options: OptimizerOptions, model: Model) -> torch.optim.Optimizer:
+    """What moves the parameters of ``model``: the one that was given, or one by ``options``."""
+    parameters = list(model.parameters())
+    if given is None:
+        return options.make(parameters)
+    made = given if isinstance(given, torch.optim.Optimizer) else given(parameters)
+    if not isinstance(made, torch.optim.Optimizer):
+        raise SgcnError(f"the function for an optimiser gave {made!r}, expected one of torch.optim")
+    if isinstance(made, torch.optim.LBFGS):
+        raise SgcnError("LBFGS runs the model many times a step, expected a first-order optimiser")
+    moved = {id(p) for group in made.param_groups for p in group["params"]}
+    if moved != {id(p) for p in parameters}:
+        raise SgcnError(
+            "the optimiser was made for other parameters than the model's, expected "
+            "model.parameters() of the model that is trained"
+        )
+    return made
+
+
+def someone_watches() -> bool:
+    """Whether standard error is a terminal, or this is a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+def clipped(gradient: Gradient, most: float) -> Gradient:
+    """``gradient``, its length cut to ``most`` over all parameters."""
+    length = square(gradient) ** 0.5
+    return gradient if length <= most else {k: g * (most / length) for k, g in gradient.items()}
 
 
 class _Run:
@@ -150,6 +206,7 @@ class _Run:
     ) -> None:
         self.model, self.graph, self.optimizer = model, graph, optimizer
         self.options, self.sinks, self.state = training.loop, sinks, state
+        self._cuts_after = training.optimizer.schedule.cuts_after
         self.seed, self.batch_size = check_seed(self.options.seed), self.options.batch_size
         self.task = Task.of(graph)
         self.validation = torch.from_numpy(split_nodes(graph, 1))
@@ -159,17 +216,22 @@ class _Run:
         self.average = WeightAverage(model, decay) if decay > 0 else None
         self.engine, self.loader = self._engine_and_loader(training)
         self.steps_per_epoch = len(self.loader)
+        self.budget = self.options.budget(self.steps_per_epoch)
+        self.evaluate_every = self.options.evaluate_every or self._score_interval()
+        self.rates = [group["lr"] for group in optimizer.param_groups]
+        self.optimizer_options, self.sets_rate = training.optimizer, True
         threads = self.options.threads
         self.prefetcher, self.ahead = Prefetcher(threads), 2 * threads
         self.pool_source: Source | None = None
         self.pool_snapshot = -1  # the snapshot that drew its nodes
         self.last_checkpoint = perf_counter()
-        self.epoch = self.step = 0
         self.result = Fitted()
         self.best: dict[str, Tensor] = {}
         self.losses: list[float] = []
+        self.first_loss = self.last_loss = float("nan")  # the last ones in the mean
         self.last_score: dict[str, float] | None = None
-        self.scored_epoch = -1
+        self.scored_step = 0  # steps before the last score
+        self.cuts, self.cut_step = 0, 0  # of the learning rate, for want of a better score
         self.saved_steps = 0  # steps that the last checkpoint has
         self.features = store_of(graph.x)
         self.started = perf_counter()
@@ -186,16 +248,26 @@ class _Run:
             graph = graph.subgraph(seen)
             task = dataclasses.replace(task, labels=task.labels[torch.from_numpy(seen)])
             train, scored = split_nodes(graph, 0), None
-        engine = Engine(
-            training.estimator, self.model, graph, task, train, training.sampler,
-            seed=self.seed, preaggregate=early, scratch=self.state, scored=scored,
-        )  # fmt: skip
         loader = Loader(
             graph, train, training.sampler,
             batch_size=options.batch_size, depth=self.model.depth, seed=self.seed,
             batches_per_epoch=options.batches_per_epoch,
         )  # fmt: skip
+        engine = Engine(
+            training.estimator, self.model, graph, task, train, training.sampler,
+            seed=self.seed, preaggregate=early, scratch=self.state, scored=scored,
+            steps=options.budget(len(loader)),
+        )  # fmt: skip
         return engine, loader
+
+    @property
+    def epoch(self) -> int:
+        return self.result.steps // self.steps_per_epoch
+
+    @property
+    def step(self) -> int:
+        """Within the epoch."""
+        return self.result.steps % self.steps_per_epoch
 
     # -- one step -------------------------------------------------------------------------------
 
@@ -221,6 +293,13 @@ class _Run:
         return outcome, restarted, sampling, began
 
     def apply(self, outcome: Outcome) -> None:
+        options = self.optimizer_options
+        if options.clip is not None:
+            outcome.gradient = clipped(outcome.gradient, options.clip)
+        if self.sets_rate:
+            factor = options.factor(self.result.steps, self.budget, self.cuts)
+            for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
+                group["lr"] = rate * factor
         self.engine.apply(outcome, self.optimizer)
         if self.average is not None:
             self.average.update()
@@ -270,10 +349,12 @@ class _Run:
         self.result.snapshots += outcome.snapshot
         self.result.restarts += restarted
         self.losses.append(outcome.loss)
-        norm = float(sum(float(g.square().sum()) for g in outcome.gradient.values())) ** 0.5
-        self.step += 1
+        if self.result.steps == 1:
+            self.first_loss = self.last_loss = outcome.loss
+        self.last_loss += 0.1 * (outcome.loss - self.last_loss)
         event = StepEvent(
-            epoch=self.epoch, step=self.result.steps - 1, loss=outcome.loss, gradient_norm=norm,
+            epoch=(self.result.steps - 1) // self.steps_per_epoch, step=self.result.steps - 1,
+            loss=outcome.loss, gradient_norm=square(outcome.gradient) ** 0.5,
             norm_growth=outcome.norm_growth, snapshot=outcome.snapshot, restart=restarted,
             seconds=perf_counter() - self.started, sampling=sampling, transfer=outcome.transfer,
             compute=compute,
@@ -310,36 +391,56 @@ class _Run:
             )
         return logits
 
+    def _score_interval(self) -> int:
+        """Steps between scores: a score costs as much as batches of all nodes, at the most."""
+        return max(10, len(self.graph) // self.batch_size)
+
     def needs_score(self) -> bool:
-        """Whether this epoch must end with a score: the last one, or too many went without."""
-        unscored = self.epoch - self.scored_epoch
-        return self.epoch + 1 == self.options.epochs or unscored >= self.options.evaluate_every
+        """Whether it is time for a score: after the last step too."""
+        waited = self.result.steps - self.scored_step
+        return waited >= self.evaluate_every or (waited > 0 and self.result.steps == self.budget)
 
     def _score(self, logits: Tensor, evaluation: float = 0.0) -> None:
         score = self.task.score(logits, self.validation)
-        by, known = self.options.best_by, self.result.validation
+        by, known, steps = self.options.best_by, self.result.validation, self.result.steps
         sign = 1.0 if by == "f1_micro" else -1.0
         # Without validation nodes scores are NaN and the last weights are as good as any.
         better = not known or not sign * score[by] <= sign * known[by]
         if better:
-            self.result.validation, self.result.best_epoch = score, self.epoch
+            self.result.validation, self.result.best_step = score, steps
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
-        self.last_score, self.scored_epoch = score, self.epoch
+        elif steps - max(self.result.best_step, self.cut_step) >= self._cuts_after:
+            self.cuts, self.cut_step = self.cuts + 1, steps
+        self.last_score, self.scored_step = score, steps
         now = perf_counter() - self.started
-        self._emit(ScoreEvent(self.epoch, self.result.steps, score, better, now, evaluation))
+        self._emit(ScoreEvent(self._last_epoch, steps, score, better, now, evaluation))
 
-    def end_epoch(self) -> None:
-        loss = float(np.mean(self.losses)) if self.losses else float("nan")
+    @property
+    def _last_epoch(self) -> int:
+        """The epoch of the last step."""
+        return max(self.result.steps - 1, 0) // self.steps_per_epoch
+
+    def end_epoch_if_due(self) -> None:
+        if self.step > 0 and self.result.steps < self.budget:
+            return
+        loss = float(np.mean(self.losses))
         now = perf_counter() - self.started
-        self._emit(EpochEvent(self.epoch, self.result.steps, loss, self.last_score, now))
+        self._emit(EpochEvent(self._last_epoch, self.result.steps, loss, self.last_score, now))
         self.losses = []
-        self.epoch, self.step = self.epoch + 1, 0
 
     def out_of_patience(self) -> bool:
-        """Whether the last score came ``patience`` epochs or more after the best one."""
+        """Whether the last score came ``patience`` steps or more after the best one."""
         patience = self.options.patience
-        waited = self.scored_epoch - self.result.best_epoch
-        return patience is not None and self.result.best_epoch >= 0 and waited >= patience
+        waited = self.scored_step - self.result.best_step
+        return patience is not None and self.result.best_step >= 0 and waited >= patience
+
+    def check_loss(self) -> None:
+        """A run that ends far above where it began has not learned."""
+        if self.last_loss > _DIVERGED * self.first_loss:
+            raise TrainingDiverged(
+                f"training diverged: the loss went from {self.first_loss:.3g} to "
+                f"{self.last_loss:.3g}; lower the learning rate (lr); the best weights are kept"
+            )
 
     def finish(self) -> Fitted:
         """Load the best weights, score the test nodes, and add up."""
@@ -364,7 +465,24 @@ class _Run:
         clean = engine.due() or engine.progress.since_snapshot is None
         clean = clean or engine.estimator.schedule.gap is None
         waited = perf_counter() - self.last_checkpoint >= self.options.checkpoint_seconds
-        if self.state is None or not clean or not waited or self.result.steps == self.saved_steps:
+        if clean and waited:
+            self.checkpoint()
+
+    def interrupt(self, signal: int) -> None:
+        """Save where it stands, load the best weights, and say so."""
+        self.checkpoint()
+        steps, saved = self.result.steps, "nothing is saved without state="
+        if self.state is not None:
+            saved = f"its state is in {self.state}, and the same call goes on from there"
+        raise TrainingInterrupted(
+            f"training was stopped after step {steps} of {self.budget}; {saved}", signal,
+            self.finish(),
+        )  # fmt: skip
+
+    def checkpoint(self) -> None:
+        """Save all that the next step depends on."""
+        engine = self.engine
+        if self.state is None or self.result.steps == self.saved_steps:
             return
         self.result.seconds["total"] = perf_counter() - self.started
         tensors, optimizer = pack_optimizer(self.optimizer)
@@ -375,9 +493,10 @@ class _Run:
         if self.average is not None:
             tensors |= {f"average.{k}": v for k, v in self.average.weights.items()}
         facts = {
-            "optimizer": optimizer, "epoch": self.epoch, "step": self.step,
-            "engine": progress, "losses": self.losses,
-            "last_score": self.last_score, "scored_epoch": self.scored_epoch,
+            "optimizer": optimizer, "engine": progress,
+            "losses": self.losses, "first_loss": self.first_loss, "last_loss": self.last_loss,
+            "last_score": self.last_score, "scored_step": self.scored_step,
+            "cuts": [self.cuts, self.cut_step],
             "result": dataclasses.asdict(self.result),
             "sinks": states(self.sinks),
         }  # fmt: skip
@@ -403,9 +522,9 @@ class _Run:
                 f"with another output directory ({str(error).splitlines()[0]})"
             ) from None
         self.best = {k[5:]: v for k, v in tensors.items() if k.startswith("best.")}
-        self.epoch, self.step = facts["epoch"], facts["step"]
-        self.losses = facts["losses"]
-        self.last_score, self.scored_epoch = facts["last_score"], facts["scored_epoch"]
+        self.losses, self.last_loss = facts["losses"], facts["last_loss"]
+        self.first_loss, (self.cuts, self.cut_step) = facts["first_loss"], facts["cuts"]
+        self.last_score, self.scored_step = facts["last_score"], facts["scored_step"]
         self.result = Fitted(**facts["result"])
         load_states(self.sinks, facts["sinks"])
         self.saved_steps = self.result.steps

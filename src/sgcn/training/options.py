@@ -8,7 +8,7 @@ Nothing heavy is imported before a value is made: ``sgcn --help`` reads the flag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,9 +28,13 @@ from sgcn.options import (
     real,
     share,
 )
-from sgcn.training.optimizers import OPTIMIZERS, missing_options
+from sgcn.training.optimizers import OPTIMIZERS, Kind
+from sgcn.training.rates import RATES, Rate
 
 if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.optim import Optimizer
+
     from sgcn.estimators import Estimator
     from sgcn.samplers import Sampler
 
@@ -96,7 +100,7 @@ class ModelOptions(Options):
     dropout: float = option(
         0.0, share(), "share of inputs dropped, the same in both passes", flag="--dropout"
     )
-    norm: str = option("none", one_of("none", "layer"), "of what layers 2.. and the head read")
+    norm: str = option("none", one_of("none", "layer"), "of every row before the activation")
     residual: bool = option(False, flag(), "layers add the node's own row to what they give")
     jump: str = option("none", one_of("none", "cat", "max"), "the head reads all layers, joined so")
 
@@ -113,28 +117,46 @@ class ModelOptions(Options):
 class OptimizerOptions(Options):
     """[optimizer]"""
 
-    name: str = option("adam", one_of(*OPTIMIZERS), "of torch.optim")
-    lr: float = option(0.01, real(0.0, open_=True), "learning rate, constant")
-    weight_decay: float | None = option(
-        None, optional(real(0.0)), "none: what torch has, which is 0.01 for adamw and else 0"
+    name: Kind = choice(OPTIMIZERS, "adam", "of torch.optim")
+    lr: float | None = option(
+        None, optional(real(0.0, open_=True)), "learning rate; none: 0.02 for muon, else 0.01",
+        flag="--lr",
+    )  # fmt: skip
+    schedule: Rate = choice(RATES, "constant", "course of the learning rate over the run")
+    lr_warmup: int = option(0, integer(0), "steps in which the learning rate rises from 0")
+    clip: float | None = option(
+        None, optional(real(0.0, open_=True)), "largest norm of a gradient; longer ones are cut"
     )
-    momentum: float = option(0.0, real(0.0), "momentum (sgd and rmsprop)")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for key in missing_options(self.name):
-            if getattr(self, key):
-                raise SgcnError(
-                    f"optimizer: {key} is {getattr(self, key)}, expected 0: {self.name} has none"
-                )
+    @property
+    def rate(self) -> float:
+        return self.name.usual_lr if self.lr is None else self.lr
+
+    def make(self, parameters: Iterable[Tensor]) -> Optimizer:
+        return self.name.make(parameters, self.rate)
+
+    def factor(self, step: int, steps: int, cuts: int) -> float:
+        """What the learning rate is multiplied by at ``step`` of ``steps``, after ``cuts``."""
+        risen = min(1.0, (step + 1) / (self.lr_warmup + 1))
+        return risen * self.schedule.factor(step / max(steps, 1), step, cuts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopOptions(Options):
     """[training]"""
 
-    epochs: int = option(10, integer(), "passes over the training nodes", flag="--epochs")
-    batch_size: int = option(512, integer(), "seeds of a batch")
+    epochs: int | None = option(
+        None, optional(integer()), "passes over the training nodes at most; none: any number",
+        flag="--epochs",
+    )  # fmt: skip
+    steps: int | None = option(
+        None, optional(integer()), "steps at most; none: as many as epochs say, or else 3000",
+        flag="--steps",
+    )  # fmt: skip
+    patience: int | None = option(
+        500, optional(integer()), "stop after so many steps without a better score; none: never"
+    )
+    batch_size: int = option(512, integer(), "seeds of a batch", flag="--batch-size")
     batches_per_epoch: int | None = option(
         None, optional(integer()), "batches in an epoch; none: one pass over the training nodes"
     )
@@ -147,11 +169,11 @@ class LoopOptions(Options):
     average: float = option(
         0.98, share(), "decay of the moving average of weights that is scored and kept; 0: none"
     )
-    evaluate_every: int = option(1, integer(), "epochs between scores, where no snapshot gives one")
+    evaluate_every: int | None = option(
+        None, optional(integer()),
+        "steps between scores, where no snapshot gives one; none: by the cost of a score",
+    )  # fmt: skip
     best_by: str = option("f1_micro", one_of("f1_micro", "loss"), "what the best model is best in")
-    patience: int | None = option(
-        None, optional(integer()), "stop after so many epochs without a better score"
-    )
     probe_every: int | None = option(
         None, optional(integer()), "steps between looks at the gradient's error; none: no looks"
     )
@@ -160,6 +182,16 @@ class LoopOptions(Options):
     @classmethod
     def title(cls) -> str:
         return "training"
+
+    def budget(self, steps_per_epoch: int) -> int:
+        """The most steps of a run."""
+        by_epochs = None if self.epochs is None else self.epochs * steps_per_epoch
+        limits = [limit for limit in (by_epochs, self.steps) if limit is not None]
+        return min(limits, default=_STEPS)
+
+
+#: The most steps of a run that is not told how many.
+_STEPS = 3000
 
 
 @dataclass(frozen=True)
@@ -302,12 +334,14 @@ class Training:
         elif estimator is not None:
             made |= {"estimator": estimator, "estimator_name": ""}
         chosen = keywords.pop("optimizer", self.optimizer)
+        keys = {row[0] for row in OptimizerOptions.listed()} & keywords.keys()
+        own = {key: keywords.pop(key) for key in keys}
         if isinstance(chosen, OptimizerOptions):
-            optimizer = chosen.values()
-        else:
-            optimizer = self.optimizer.values() | {"name": chosen}
-        optimizer |= {key: keywords.pop(key) for key in optimizer if key in keywords}
-        made["optimizer"] = OptimizerOptions.of(optimizer)
+            made["optimizer"] = chosen.with_options(**own)
+        else:  # options of another optimiser mean nothing to this one
+            kept = {key: value for key, value in self.optimizer.values().items()
+                    if key not in self.optimizer.name.values()}  # fmt: skip
+            made["optimizer"] = OptimizerOptions.of(kept | {"name": chosen} | own)
         return replace(self, **made, loop=replace(self.loop, **keywords))
 
 
@@ -320,8 +354,10 @@ def check_table(section: str, table: Any) -> None:
 def keywords_of_fit() -> dict[str, Any]:
     """The keywords of `fit` that decide a run, with their defaults."""
     names = {"sampler": _SAMPLER.default, "estimator": _ESTIMATOR.default}
-    optimizer, *others = (*fields(OptimizerOptions), *fields(LoopOptions))
-    return names | {"optimizer": optimizer.default} | {part.name: part.default for part in others}
+    optimizer, *others = OptimizerOptions.listed()
+    for name, default, *_ in (("optimizer", *optimizer[1:]), *others, *LoopOptions.listed()):
+        names.setdefault(name, default)  # optimisers may share an option with another default
+    return names
 
 
 @dataclass(frozen=True)

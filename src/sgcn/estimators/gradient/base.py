@@ -128,5 +128,5 @@ class CorrectedGradient(GradientRule):
 
 
 def square(gradient: Gradient) -> float:
-    """|G|^2 over all parameters."""
-    return sum(float(g.square().sum()) for g in gradient.values())
+    """|G|^2 over all parameters, summed in one order however a gradient is laid out."""
+    return sum(float(g.contiguous().square().sum()) for g in gradient.values())

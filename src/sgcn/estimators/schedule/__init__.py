@@ -6,14 +6,14 @@ A new restart rule is a file beside this one and a line in `RESTART_RULES`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sgcn.estimators.schedule.base import RestartRule
 from sgcn.estimators.schedule.gradient import GradientDistance
 from sgcn.estimators.schedule.movement import Movement
 from sgcn.estimators.schedule.never import Never
 from sgcn.estimators.schedule.norm import Norm
-from sgcn.options import Options, choice, integer, option, optional, real
+from sgcn.options import Options, auto_or, choice, integer, option, optional, real
 
 RESTART_RULES: dict[str, type[RestartRule]] = {
     "never": Never,
@@ -21,6 +21,7 @@ RESTART_RULES: dict[str, type[RestartRule]] = {
     "norm": Norm,
     "gradient": GradientDistance,
 }
+_USUAL = 60  # steps between snapshots that are long apart
 
 
 @dataclass
@@ -47,28 +48,37 @@ class Progress:
 class Schedule(Options):
     """A first snapshot after ``warmup`` plain steps, then one every K_s = K + g s steps."""
 
-    gap: int | None = option(
-        10, optional(integer()), "K: a snapshot every K steps; none: only the first"
-    )
+    gap: int | str | None = option(
+        10, optional(auto_or(integer())),
+        "K: a snapshot every K steps; none: only the first; auto: 60, or a tenth of a short run",
+    )  # fmt: skip
     growth: float = option(0.0, real(0.0), "g: the gap grows as K + g s with snapshot s")
-    warmup: int = option(0, integer(0), "plain steps before the first snapshot")
+    warmup: int | str = option(
+        0, auto_or(integer(0)), "plain steps before the first snapshot; auto: as for the gap"
+    )
     restart: RestartRule = choice(RESTART_RULES, "movement", "what calls an early snapshot")
+
+    def for_run(self, steps: float = math.inf) -> Schedule:
+        """Of a run of so many steps: numbers in place of "auto"."""
+        usual = {"auto": int(min(_USUAL, max(2, steps // 10)))}
+        gap, warmup = usual.get(str(self.gap), self.gap), usual.get(str(self.warmup), self.warmup)
+        return replace(self, gap=gap, warmup=warmup)
 
     @property
     def has_regular_steps(self) -> bool:
         """Whether not every step is a snapshot."""
-        return self.gap is None or self.gap > 1 or self.growth > 0
+        return self.gap != 1 or self.growth > 0
 
     def gap_after(self, snapshots: int) -> float:
         """K_s = K + g s."""
         if self.gap is None:
             return math.inf
-        return self.gap + self.growth * max(snapshots - 1, 0)
+        return float(self.gap) + self.growth * max(snapshots - 1, 0)
 
     def planned(self, progress: Progress, ahead: int = 0) -> bool:
         """Whether the step ``ahead`` of the next one is a snapshot by the plan."""
         if progress.since_snapshot is None:
-            return ahead == max(self.warmup - progress.steps, 0)
+            return ahead == max(int(self.warmup) - progress.steps, 0)
         waited, gap = progress.since_snapshot + ahead, self.gap_after(progress.snapshots)
         return waited >= (gap if gap == math.inf else math.floor(gap))
 

@@ -15,8 +15,8 @@ class Sink:
     and ``state`` in turns, and ``close``, however the run ends.
     """
 
-    def start(self, epochs: int, steps: int) -> None:
-        """Training begins, or goes on; ``steps`` of an epoch."""
+    def start(self, steps: int, steps_per_epoch: int) -> None:
+        """Training begins, or goes on; ``steps`` at the most."""
 
     def emit(self, event: Event) -> None: ...
 

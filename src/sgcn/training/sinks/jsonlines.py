@@ -20,7 +20,7 @@ class JsonLines(Sink):
         self._kept = 0  # bytes of the file that stay
         self._file: IO[str] | None = None
 
-    def start(self, epochs: int, steps: int) -> None:
+    def start(self, steps: int, steps_per_epoch: int) -> None:
         # A line at a time: whoever follows a run sees its steps as they come.
         self._file = self.path.open("a", buffering=1)
         self._file.truncate(self._kept)
