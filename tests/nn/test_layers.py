@@ -184,9 +184,9 @@ def test_norm_residual_and_jump_are_their_formulas(norm, residual, jump):
         z = P @ h @ weights[names[0]]
         if residual:
             z += h if level else h @ weights["layers.0.skip"]
-        h = np.where(z > 0, z, np.expm1(z))
         if norm == "layer":
-            h = (h - h.mean(1, keepdims=True)) / np.sqrt(h.var(1, keepdims=True) + 1e-5)
+            z = (z - z.mean(1, keepdims=True)) / np.sqrt(z.var(1, keepdims=True) + 1e-5)
+        h = np.where(z > 0, z, np.expm1(z))
         found.insert(0, h)
     top = {"none": h, "cat": np.concatenate(found, 1), "max": np.max(found, 0)}[jump]
     wanted = top @ weights["head.weight"].T + weights["head.bias"]

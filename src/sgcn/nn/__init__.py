@@ -44,8 +44,8 @@ class Model(nn.Module):
     ``layers`` are any modules with ``forward(block, h) -> z``, or convolutions of PyG.
     Dropout on the layers' inputs is applied by whoever runs the model, so that two passes of one
     step can share a mask. ``norm`` and ``jump`` belong to `act`, so that Z is all that a history
-    needs: with ``layer`` the rows of H have mean 0 and variance 1 (weights of a norm would be part
-    of those that read them); ``jump`` says what becomes of columns that layers hand on (`Carry`).
+    needs: with ``layer`` H is the activation of rows with mean 0 and variance 1, by a norm without
+    weights; ``jump`` says what becomes of columns that layers hand on (`Carry`).
     """
 
     def __init__(
@@ -136,9 +136,10 @@ class Model(nn.Module):
         last, carried = level == self.depth - 1, self.layer(level).carried
         if self.bare and last:
             return z
-        h = ACTIVATIONS[self.activation](z[:, :-carried] if carried else z)
+        h = z[:, :-carried] if carried else z
         if self.norm == "layer":
             h = nn.functional.layer_norm(h, h.shape[1:])
+        h = ACTIVATIONS[self.activation](h)
         if not carried:
             return h
         kept = z[:, -carried:]

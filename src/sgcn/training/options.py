@@ -183,7 +183,7 @@ class ModelOptions(Options):
     dropout: float = option(
         0.0, share(), "share of inputs dropped, the same in both passes", flag="--dropout"
     )
-    norm: str = option("none", one_of("none", "layer"), "of what layers 2.. and the head read")
+    norm: str = option("none", one_of("none", "layer"), "of every row before the activation")
     residual: bool = option(False, flag(), "layers add the node's own row to what they give")
     jump: str = option("none", one_of("none", "cat", "max"), "the head reads all layers, joined so")
 
