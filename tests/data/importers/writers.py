@@ -289,9 +289,10 @@ def write_node_table(folder: Path, truth: Truth) -> None:
     """Nodes with names, a column of words, and labels and parts in words."""
     words = np.array(["law", "art", "tea", "b, c"])[truth.y]
     parts = np.array(["train", "val", "test"])[truth.split]
-    lines = ["id,label,split,kind,a,b"]
+    lines = ["id,label,split,kind," + ",".join(f"x{k}" for k in range(truth.x.shape[1]))]
     for k, (word, part, x) in enumerate(zip(words, parts, truth.x.tolist(), strict=True)):
-        lines.append(f'n{k},"{word}",{part},{"xyz"[k % 3]},{x[1]!r},{x[2] if k % 5 else "NA"}')
+        row = [repr(value) for value in x] if k % 5 else [*map(repr, x[1:]), "NA"]
+        lines.append(",".join([f"n{k}", f'"{word}"', part, "xyz"[k % 3], *row]))
     (folder / "nodes.csv").write_text("\n".join(lines) + "\n")
     edges = (f"n{i},n{j}\n" for i, j in zip(truth.src, truth.dst, strict=True))
     (folder / "edges.csv").write_text("source,target\n" + "".join(edges))

@@ -90,12 +90,10 @@ class NodeTable(Edges):
         key, label, split = (self._column(table, name) for name in ("id", "label", "split"))
         columns = self._columns(table, {key, label, split})
         ids = Ids("numbers" if key is None else "text")
-        n = table.rows() if key is None else _count(table, key, ids)
+        n = table.rows() if key is None else _named(draft, table, key, ids)
         with about(Path(self.edges)):
             edges = self._known(self.table(Path(self.edges), "an edge list"), ids, n, source)
             graph = draft.edges(edges, n, directed=self.directed)
-        if key is not None:
-            draft.call(IDS, _whole(ids.called(str(source))))
         if label is not None:
             self._write_labels(draft, table, label)
         if split is not None:
@@ -289,7 +287,7 @@ class NodeTable(Edges):
             yield out
 
 
-def _count(table: Table, key: int, ids: Ids) -> int:
+def _named(draft: Draft, table: Table, key: int, ids: Ids) -> int:
     """How many nodes there are: the first names of ``ids`` are then theirs, in order."""
     rows = np.concatenate([part[0] for part in ids.columns(table, [key], [])])
     names = ids.called(str(table.path))
@@ -299,13 +297,9 @@ def _count(table: Table, key: int, ids: Ids) -> int:
         raise SgcnError(f"{table.path} has several rows of node {name!r}, expected one")
     if "" in names:
         raise SgcnError(f"{table.path} has no id in row {names.index('')}, expected one in each")
+    whole = all(name.isdecimal() and str(int(name)) == name for name in names)
+    draft.call(IDS, [int(name) for name in names] if whole else names)
     return len(rows)
-
-
-def _whole(names: list[str]) -> list[Any]:
-    """Ids as numbers, if all of them are."""
-    numbers = [int(name) if name.isdecimal() else -1 for name in names]
-    return numbers if list(map(str, numbers)) == names else names
 
 
 def _number(word: str) -> float:
