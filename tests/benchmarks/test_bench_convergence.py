@@ -62,8 +62,8 @@ def test_pyg_full_batch_is_our_full_batch(graph, form):
     ours, theirs = (fresh_model(spec(), graph) for _ in range(2))
     heard = Memory()
     with pytest.raises(Enough):
-        fit(ours, graph, estimator="full", epochs=9, callbacks=[steps_of(4)], sinks=[heard],
-            threads=0)  # fmt: skip
+        fit(ours, graph, estimator="full", optimizer="adam", epochs=9, callbacks=[steps_of(4)],
+            sinks=[heard], threads=0)  # fmt: skip
     losses = [event.loss for event in heard.events if isinstance(event, StepEvent)]
     trainer = convergence_peers.Trainer(graph, theirs, csr=form == "csr", lr=0.01)
     whole = trainer.whole()

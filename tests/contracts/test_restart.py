@@ -291,7 +291,9 @@ def test_plain_steps_come_before_the_first_snapshot():
     assert snapshots_of(gap=7, warmup=30) == []
 
 
-@pytest.mark.parametrize(("steps", "gap"), [(np.inf, 60), (3000, 60), (600, 60), (40, 4), (9, 2), (1, 2)])
+@pytest.mark.parametrize(
+    ("steps", "gap"), [(np.inf, 60), (3000, 60), (600, 60), (40, 4), (9, 2), (1, 2)]
+)
 def test_a_short_run_takes_its_snapshots_sooner(steps, gap):
     schedule = make_estimator("anchored++").for_run(steps).schedule
     assert (schedule.gap, schedule.warmup) == (gap, gap)

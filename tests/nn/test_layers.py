@@ -361,7 +361,7 @@ def test_layers_of_a_user(stack, preaggregate, estimator):
     model, memory = Model(STACKS[stack](), nn.Linear(4, 4)), Memory()
     fit(
         model, GRAPH, estimator=estimator, epochs=8, batch_size=15, lr=0.03, sinks=[memory],
-        preaggregate=preaggregate,
+        preaggregate=preaggregate, optimizer="adam",
     )  # fmt: skip
     losses = [event.loss for event in memory.events if isinstance(event, EpochEvent)]
     assert losses[-1] < 0.9 * losses[0]

@@ -68,7 +68,8 @@ def refusal(capsys, code: int, expected: int = 2) -> str:
 
 
 def test_what_a_run_directory_holds(finished):
-    wanted = {"config.toml", "metrics.jsonl", "summary.json", "model.safetensors", "curves.png"}
+    wanted = {"config.toml", "metrics.jsonl", "summary.json", "model.safetensors", "curves.png",
+              "scaling.safetensors"}  # fmt: skip
     assert {path.name for path in finished.iterdir()} - {"state"} == wanted
     assert (finished / "curves.png").read_bytes().startswith(b"\x89PNG")
 
@@ -214,7 +215,7 @@ def test_progress_and_quiet(data, tmp_path, capsys):
     count = sum(p.numel() for p in runs.open_run(tmp_path / "a")[2].parameters())
     assert re.fullmatch(
         rf"mean, 2 layers, widths \d+, {count:,} parameters; sampler neighbor, estimator "
-        r"anchored\+\+, optimizer adam, lr 0.01; cpu, \d+ threads", second,
+        r"anchored\+\+, optimizer muon, lr 0.02; cpu, \d+ threads", second,
     )  # fmt: skip
     assert third == f"into {tmp_path / 'a'}"
     assert re.fullmatch(rf"({line})+", rest)

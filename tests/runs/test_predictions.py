@@ -18,7 +18,7 @@ from sgcn.cli import main
 from sgcn.data.bundled import BUNDLED
 from sgcn.data.source import names_of
 from sgcn.runs.directory import open_run
-from sgcn.runs.predictions import write_table
+from sgcn.runs.predictions import open_other, write_table
 
 NAMES = ["art", "b, c", "law", "tea"]
 IDS = [f"n{k}" for k in range(60)]
@@ -123,14 +123,14 @@ def test_a_part_of_the_graph_is_predicted_from_its_own_edges(run, tmp_path):
     """Inductive use, against the model run on the same part in memory."""
     model, graph, _ = sgcn.load_run(run)
     nodes = np.arange(5, 45)
-    part = graph.subgraph(nodes)
-    (part.y, part.split) = (None, None)
-    part.with_propagation("row").save(tmp_path / "part")  # P is that of training all the same
+    part, raw = graph.subgraph(nodes), sgcn.Graph.open(run.parent / "graph").subgraph(nodes)
+    (raw.y, raw.split) = (None, None)
+    raw.with_propagation("row").save(tmp_path / "part")  # P is that of training all the same
     (tmp_path / "part" / "ids.json").write_text(json.dumps([IDS[k] for k in nodes]))
     rows = predicted(run, tmp_path / "p.csv", "--data", str(tmp_path / "part"))
     assert [row["id"] for row in rows] == [IDS[k] for k in nodes]
     dense = part.matrix().toarray()
-    h = part.x
+    h = part.x  # scaled as in training, which `load_run` has done already
     weights = {name: w.detach().numpy() for name, w in model.named_parameters()}
     for level in range(2):
         z = dense @ h @ weights[f"layers.{level}.weight"]
@@ -145,8 +145,8 @@ def test_evaluate_another_graph(run, tmp_path, capsys):
     capsys.readouterr()
     assert main(["evaluate", str(run), "--data", str(other)]) == 0
     scores = json.loads(capsys.readouterr().out)
-    model, _, _ = sgcn.load_run(run)
-    graph = sgcn.Graph.open(other)
+    model, trained_on, config = sgcn.load_run(run)
+    graph = open_other(str(other), run, config, trained_on)
     right = sgcn.predict(model, graph).argmax(1).numpy() == graph.y
     assert scores["test"]["f1_micro"] == pytest.approx(right[graph.split == 2].mean())
     bare = named(tmp_path / "bare", IDS[:40], seed=3, split=None, y=np.where(right, graph.y, -1))

@@ -279,7 +279,7 @@ def test_chosen_scores_are_everywhere(runs, capsys):
 
 def test_comparing_on_numbers(runs, capsys):
     out = runs / "compare"
-    code = main(["compare", str(runs / "numbers"), "--estimators", "full,sgcn", "--epochs", "2",
+    code = main(["compare", str(runs / "numbers"), "--vary", "estimator=full,sgcn", "--epochs", "2",
                  "--out", str(out), "--quiet", "--set", "task.loss=mae"])  # fmt: skip
     assert code == 0
     said = capsys.readouterr().out

@@ -173,7 +173,7 @@ def _train(job: Job) -> dict[str, Any]:
             config, job.folder, resume=resume, quiet=True, trials=False
         )
     except TrainingDiverged as error:  # a finding, unlike a full disk
-        if error.fitted is None:
+        if error.fitted is None or error.fitted.steps < _steps(job):
             return {"failed": str(error)}
         summary = json.loads((job.folder / SUMMARY).read_text())  # of what was best before
     shutil.rmtree(job.folder / STATE, ignore_errors=True)
@@ -185,8 +185,13 @@ def _train(job: Job) -> dict[str, Any]:
     return found
 
 
+def _steps(job: Job) -> int:
+    training = job.values["training"]
+    return int(training["epochs"] * training["batches_per_epoch"])
+
+
 def _probe(job: Job) -> dict[str, Any]:
-    steps = job.values["training"]["epochs"] * job.values["training"]["batches_per_epoch"]
+    steps = _steps(job)
     # Not a multiple of K = 10, or all measurements would be equally far from a snapshot.
     every = 7 if steps <= 300 else 10 * (steps // 300) + 7
     (result,) = measure([make_config(job.values)], steps, job.probes, every, quiet=True)

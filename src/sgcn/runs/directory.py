@@ -175,30 +175,37 @@ def train(
         if not quiet:
             print(header(config, graph, model), f"into {out}", sep="\n", file=sys.stderr)
             sinks.append(Progress())
-        try:
-            fitted = fit(
-                model, graph, training=training, sinks=sinks, callbacks=callbacks,
-                state=out / STATE, progress=False,
-            )  # fmt: skip
-        except TrainingInterrupted as stopped:
-            if stopped.fitted.best_step >= 0:
-                write_tensors(out / MODEL, dict(model.state_dict()))
-            raise TrainingInterrupted(
-                f"stopped after {stopped.fitted.steps} steps; go on with: sgcn train --resume "
-                f"{out}",
-                stopped.exit_code - 128,
-                stopped.fitted,
-            ) from None
-        except TrainingDiverged as diverged:
-            if diverged.fitted is not None:
-                _finish(out, model, diverged.fitted, config, diverged=str(diverged))
-            raise
-        return _finish(out, model, fitted, config)
+        return _trained(out, config, graph, model, sinks, callbacks)
     except OSError as error:
         raise SgcnError(
             f"{out} cannot be written ({error.strerror or error}): make room, then "
             f"sgcn train --resume {out}"
         ) from None
+
+
+def _trained(
+    out: Path, config: Config, graph: Graph, model: Model, sinks: list[Sink],
+    callbacks: list[Callback],
+) -> dict[str, Any]:  # fmt: skip
+    """The summary of training; the best weights are kept however it ends."""
+    try:
+        fitted = fit(
+            model, graph, training=config.training, sinks=sinks, callbacks=callbacks,
+            state=out / STATE, progress=False,
+        )  # fmt: skip
+    except TrainingInterrupted as stopped:
+        if stopped.fitted.best_step >= 0:
+            write_tensors(out / MODEL, dict(model.state_dict()))
+        raise TrainingInterrupted(
+            f"stopped after {stopped.fitted.steps} steps; go on with: sgcn train --resume {out}",
+            stopped.exit_code - 128,
+            stopped.fitted,
+        ) from None
+    except TrainingDiverged as diverged:
+        if diverged.fitted is not None:
+            _finish(out, model, diverged.fitted, config, diverged=str(diverged))
+        raise
+    return _finish(out, model, fitted, config)
 
 
 def _finish(

@@ -120,23 +120,9 @@ def fit(
     """
     given = options.pop("optimizer") if _is_optimizer(options.get("optimizer")) else None
     training = (training or Training()).changed(**options)
-    loop = training.loop
-    check_model(model)
-    check_features(graph)
-    if loop.preaggregate is None:
-        training = training.changed(
-            preaggregate=worth_preaggregating(model, graph, training.sampler)
-        )
-    rehearse(training, graph, model)
-    if loop.probe_every is not None and not callbacks:
-        raise SgcnError(
-            f"probe_every is {loop.probe_every}, expected a probe for it: "
-            f"callbacks=[GradientProbe(every={loop.probe_every})]"
-        )
+    training = _checked(training, model, graph, callbacks)
     optimizer = _optimizer(given, training.optimizer, model, options)
-    sinks = list(sinks) or [Memory()]
-    if progress or (progress is None and someone_watches()):
-        sinks += [] if any(isinstance(sink, Progress) for sink in sinks) else [Progress()]
+    sinks = _listening(sinks, progress)
     with ExitStack() as stack:
         for sink in sinks:
             stack.callback(sink.close)
@@ -166,6 +152,32 @@ def fit(
         except TrainingDiverged as error:
             error.fitted = run.finish() if run.best else None
             raise
+
+
+def _checked(
+    training: Training, model: Model, graph: Graph, callbacks: Sequence[Callback]
+) -> Training:
+    """``training`` with nothing left open, once it is sure that it can be run."""
+    loop = training.loop
+    check_model(model)
+    check_features(graph)
+    if loop.probe_every is not None and not callbacks:
+        raise SgcnError(
+            f"probe_every is {loop.probe_every}, expected a probe for it: "
+            f"callbacks=[GradientProbe(every={loop.probe_every})]"
+        )
+    if loop.preaggregate is None:
+        pays = worth_preaggregating(model, graph, training.sampler)
+        training = training.changed(preaggregate=pays)
+    rehearse(training, graph, model)
+    return training
+
+
+def _listening(sinks: Sequence[Sink], progress: bool | None) -> list[Sink]:
+    """``sinks``, or one for `Fitted.history`; and progress where it is asked for or watched."""
+    given = list(sinks) or [Memory()]
+    wanted = someone_watches() if progress is None else progress
+    return given + [Progress()] * (wanted and not any(isinstance(s, Progress) for s in given))
 
 
 def _is_optimizer(given: Any) -> bool:
