@@ -112,7 +112,7 @@ class Peer:
     def scalings(self) -> list[str]:
         """What may be done to the features, the usual first."""
         x: Any = self.graph.x
-        usual = ["rows", "raw"] if is_sparse(x) else ["raw"]
+        usual = ["raw", "rows"] if is_sparse(x) else ["raw"]
         return usual + ["standard"] * (x.shape[1] <= _NARROW)
 
     def features(self, scaling: str) -> Tensor:
