@@ -7,7 +7,7 @@ examples:
 
 Ours is `sgcn train GRAPH`, nothing else. `pyg-plain` is PyG's GCN: two layers, dropout 0.5, weight
 decay 5e-4, Adam 0.01. `pyg-classic` has residuals, a norm and dropout, and chooses GCN or SAGE,
-dropout, lr, decay, depth and norm on validation nodes, one after the other, with seed 0. Both: full
+decay, dropout, lr, depth and norm on validation nodes, one after the other, with seed 0. Both: full
 batch, width 128, up to 300 epochs, at most 50 without a better validation score, features scaled in
 the way that validation prefers. Scores are micro-F1 of test nodes where validation is best, seconds
 are CPU time of training.

@@ -55,7 +55,7 @@ class Recipe:
 
 #: What `pyg-classic` tries, in this order: values of a factor while each is better than the last.
 FACTORS: tuple[tuple[str, Sequence[Any]], ...] = (
-    ("conv", ["sage"]), ("dropout", [0.3, 0.1]), ("lr", [0.003]), ("decay", [0.0]),
+    ("conv", ["sage"]), ("decay", [0.0]), ("dropout", [0.3, 0.1]), ("lr", [0.003]),
     ("layers", [3, 5]), ("norm", ["layer"]),
 )  # fmt: skip
 
