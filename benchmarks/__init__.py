@@ -15,6 +15,7 @@ BENCHMARKS = {
     "cost": "Time regular steps against plain ones, snapshots against full-batch steps; memory.",
     "estimators": "Train every sampler with every estimator: gradient error, loss, F1.",
     "convergence": "Time training to the same accuracy: PyG, full batch, sampling, our rules.",
+    "defaults": "Train without options against recipes of PyG on real graphs: test score, seconds.",
     "scale": "Time regular steps and snapshots on graphs of growing size, and measure memory.",
     "startup": "Time how soon commands start: --help, the first training step, compiling kernels.",
     "short": "Run short versions of the benchmarks: one JSON file, and a table for the docs.",
