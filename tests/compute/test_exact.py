@@ -27,7 +27,8 @@ CHUNKS = (1, 7, 29, 59, 60, 1000)
 
 
 def near(found: torch.Tensor, wanted: torch.Tensor) -> None:
-    assert float((found - wanted).norm()) <= 1e-6 * float(wanted.norm())
+    """To float32 rounding, which the norm of rows of six numbers makes a little larger."""
+    assert float((found - wanted).norm()) <= 2e-6 * float(wanted.norm())
 
 
 def found_by(graph, kind, depth, chunk, **options):
