@@ -540,8 +540,8 @@ UNFIT = {
     "float64": (lambda: small_model().double(), r"torch.float64 on cpu.*model.float\(\)"),
     "too narrow": (lambda: make_model(4, 4, widths=6), "with 5 features.*make_model.5, 4"),
     "too wide": (lambda: make_model(9, 4, layer="concat", widths=6), "with 5 features"),
-    "too few outputs": (lambda: make_model(5, 3, widths=6), "gives 3 outputs a node and y.* 4 classes"),
-    "too many outputs": (lambda: make_model(5, 5, widths=6), "gives 5 outputs a node and y.* 4 classes"),
+    "too few outputs": (lambda: make_model(5, 3, widths=6), "gives 3 outputs.* y holds 4 classes"),
+    "too many outputs": (lambda: make_model(5, 5, widths=6), "gives 5 outputs.* y holds 4 classes"),
     "PyG": (
         lambda: pytest.importorskip("torch_geometric.nn").GCN(5, 8, 2, 4),
         "a GCN, expected a sgcn.Model.*convolutions of PyG made with normalize=False",

@@ -65,7 +65,7 @@ def test_torch_is_left_as_it_is():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "muon"])
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name not in ("auto", "muon")])
 def test_every_name_has_the_options_of_torch(name):
     """With torch's own defaults but for the learning rate, and they go where they belong."""
     kind, weight = OPTIMIZERS[name], torch.nn.Parameter(torch.ones(3))
@@ -110,7 +110,7 @@ def test_muon_of_one_kind_of_parameters_alone():
 
 
 def test_an_option_that_an_optimiser_does_not_have():
-    with pytest.raises(SgcnError, match=r"no option 'momentum' \(it belongs to name = muon or sgd"):
+    with pytest.raises(SgcnError, match=r"no option 'momentum' \(it belongs to name = auto or muon"):
         OptimizerOptions.of({"name": "adam", "momentum": 0.9})
     with pytest.raises(SgcnError, match=r"adam: betas is \(0.9, 1.5\), expected two numbers"):
         OptimizerOptions.of({"name": "adam", "betas": [0.9, 1.5]})

@@ -15,9 +15,12 @@ from sgcn.sources import NodeSource
 from sgcn.task import train_nodes
 from sgcn.training.loop import fit
 
-#: What is tried where an option is `auto`, in this order; of equals the first.
+#: What is tried where an option is `auto`, in this order; of equals the first, for which an open
+#: option stands.
 CANDIDATES: dict[str, tuple[Any, ...]] = {
     "model.layer": ("mean", "concat"),
+    "optimizer.name": ("muon", "adam"),
+    "model.dropout": (0.0, 0.5),
     "optimizer.lr": (1.0, 0.3, 3.0),  # times the optimiser's usual one
     "sampler.name": ("neighbor", "labor", "ladies"),
     "estimator.name": ("anchored++", "vrgcn", "sgcn"),
@@ -34,8 +37,12 @@ class _Trial:
     """A candidate's configuration, and its best score on validation nodes, if it could be run."""
 
     config: Config
-    value: Any
+    steps: int
     score: dict[str, float] | None
+
+    def value(self, key: str) -> Any:
+        section, _, name = key.partition(".")
+        return self.config.training.tables()[section][name]
 
 
 def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], None]) -> Config:
@@ -46,23 +53,28 @@ def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], N
     """
     count = sum(len(CANDIDATES[key]) for key in config.auto)
     budget = config.training.loop.budget(len(_source(config, graph)))
-    steps = min(_STEPS, budget // (3 * max(count, 1)))
-    if steps < _FEW:
+    most = min(_STEPS, budget // (3 * max(count, 1)))
+    if most < _FEW:
         return config
-    for key in CANDIDATES:
-        if key not in config.auto:
-            continue
+    best: _Trial | None = None
+    for key in config.auto:
         configs = [_with(config, key, candidate) for candidate in CANDIDATES[key]]
         costs = [_cost(each, graph) for each in configs]
-        trials = [
-            _tried(each, key, graph, make, max(5, round(steps * min(costs) / cost)))
-            for each, cost in zip(configs, costs, strict=True)
-        ]
+        trials: list[_Trial] = []
+        for each, cost in zip(configs, costs, strict=True):
+            steps = max(5, round(most * min(costs) / cost))
+            if not trials and best is not None and best.steps == steps:
+                trials.append(replace(best, config=each))  # it is what stands, and was tried
+            else:
+                trials.append(_tried(each, graph, make, steps))
         best = _best(trials, graph)
         config = best.config
         by = config.training.task.on(graph).best_by
-        found = [f"{t.value} {'-' if t.score is None else f'{t.score[by]:.4f}'}" for t in trials]
-        say(f"{key} = {best.value}, by validation {by} after {steps} steps: {', '.join(found)}")
+        found = ", ".join(
+            f"{t.value(key)} {'-' if t.score is None else format(t.score[by], '.4f')}"
+            for t in trials
+        )
+        say(f"{key} = {best.value(key)}, by validation {by} after {most} steps: {found}")
     return config
 
 
@@ -71,23 +83,24 @@ def _with(config: Config, key: str, candidate: Any) -> Config:
     tables = config.training.tables()
     if key == "optimizer.lr":
         candidate *= config.training.optimizer.name.usual_lr
-    # Options of one sampler or estimator mean nothing to another.
-    table = {} if name == "name" else tables[section]
+    # Options of one sampler, estimator or optimiser mean nothing to another.
+    dropped: Any = tables[section] if name == "name" else ()
+    if key == "optimizer.name":
+        dropped = config.training.optimizer.name.values()
+    table = {option: value for option, value in tables[section].items() if option not in dropped}
     made = make_config({"data": config.data, **tables, section: table | {name: candidate}})
     return replace(made, asked=config.asked)
 
 
-def _tried(config: Config, key: str, graph: Graph, make: MakeModel, steps: int) -> _Trial:
-    section, _, name = key.partition(".")
-    value = config.training.tables()[section][name]
+def _tried(config: Config, graph: Graph, make: MakeModel, steps: int) -> _Trial:
     try:
-        score = fit(
+        fitted = fit(
             make(config, graph), graph, training=config.training, progress=False, epochs=None,
             steps=steps, patience=None, evaluate_every=max(1, steps // 4), probe_every=None,
-        ).validation  # fmt: skip
+        )  # fmt: skip
     except SgcnError:  # cannot be combined, or diverges
-        return _Trial(config, value, None)
-    return _Trial(config, value, score)
+        return _Trial(config, steps, None)
+    return _Trial(config, steps, fitted.validation)
 
 
 def _best(trials: list[_Trial], graph: Graph) -> _Trial:

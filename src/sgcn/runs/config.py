@@ -13,7 +13,10 @@ from sgcn.options import parse_value
 from sgcn.training.options import Auto, Training, check_table
 
 #: Options that `auto` leaves to trials (see `sgcn.runs.choosing`).
-DECIDABLE = ("model.layer", "optimizer.lr", "sampler.name", "estimator.name")
+DECIDABLE = (
+    "model.layer", "optimizer.name", "model.dropout", "optimizer.lr", "sampler.name",
+    "estimator.name",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,13 @@ class Config:
     @property
     def auto(self) -> tuple[str, ...]:
         """What short trials decide before training."""
-        return DECIDABLE[:1] * isinstance(self.training.model.layer, Auto) + self.asked
+        model, optimizer = self.training.model, self.training.optimizer
+        usual = {
+            "model.layer": isinstance(model.layer, Auto),
+            "optimizer.name": optimizer.open and optimizer.lr is None,
+            "model.dropout": model.dropout == "auto",
+        }
+        return tuple(key for key in DECIDABLE if usual.get(key) or key in self.asked)
 
     def to_toml(self) -> str:
         lines = [f"data = {toml_value(self.data)}"]
@@ -41,7 +50,7 @@ def make_config(values: Mapping[str, Any]) -> Config:
     """A checked configuration from nested ``values``; what is missing takes its default."""
     tables = {key: value for key, value in values.items() if key != "data"}
     auto = []
-    for option in DECIDABLE[1:]:  # a layer has a kind for it
+    for option in DECIDABLE[3:]:  # the others have a value for it
         section, _, name = option.partition(".")
         table = tables.get(section, {})
         if isinstance(table, Mapping) and table.get(name) == "auto":

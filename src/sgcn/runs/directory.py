@@ -37,6 +37,7 @@ from sgcn.training.checkpoints import write_tensors
 from sgcn.training.checks import check_features, rehearse
 from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
+from sgcn.training.optimizers import Auto as AutoOptimizer
 from sgcn.training.options import Auto, LoopOptions
 from sgcn.training.sinks import JsonLines, Progress, Sink
 from sgcn.version import __version__
@@ -74,6 +75,10 @@ def _with_model(config: Config, graph: Graph) -> tuple[Config, Model]:
     if isinstance(training.model.layer, Auto):
         layer = "concat" if task.multi_label else "mean"
         training = replace(training, model=training.model.with_options(layer=layer))
+    if isinstance(training.optimizer.name, AutoOptimizer):  # what it stands for
+        training = replace(training, optimizer=training.optimizer.with_options(name="muon"))
+    if training.model.dropout == "auto":
+        training = replace(training, model=replace(training.model, dropout=0.0))
     model = make_model(
         graph.x.shape[1], task.outputs, **training.model.values(), seed=training.loop.seed
     )

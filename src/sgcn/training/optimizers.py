@@ -87,6 +87,11 @@ def _has_two(value: Any, of: Rule) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(map(of.test, value))
 
 
+@dataclass(frozen=True)
+class Auto(Muon):
+    """Muon, or Adam where a trial of `sgcn train` finds it better."""
+
+
 #: What torch's optimisers take, by torch's own names: a rule, and what it means.
 _OPTIONS: dict[str, tuple[Rule, str]] = {
     "weight_decay": (real(0.0), "decay of the weights"),
@@ -124,6 +129,7 @@ def _kind(torch_name: str, *, fused: bool = False, **defaults: Any) -> type[Kind
 _MEANS: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8}
 #: Every optimiser by name. A new one is a line.
 OPTIMIZERS: dict[str, type[Kind]] = {
+    "auto": Auto,
     "adam": _kind("Adam", fused=True, weight_decay=0.0, **_MEANS, amsgrad=False),
     "adamw": _kind("AdamW", fused=True, weight_decay=0.01, **_MEANS, amsgrad=False),
     "muon": Muon,

@@ -16,6 +16,7 @@ from sgcn.errors import SgcnError
 from sgcn.options import (
     Options,
     Rule,
+    auto_or,
     choice,
     flag,
     integer,
@@ -30,6 +31,7 @@ from sgcn.options import (
     share,
 )
 from sgcn.training.optimizers import OPTIMIZERS, Kind
+from sgcn.training.optimizers import Auto as AutoOptimizer
 from sgcn.training.rates import RATES, Rate
 
 if TYPE_CHECKING:
@@ -180,9 +182,11 @@ class ModelOptions(Options):
     activation: str = option("elu", name_in(_activations), "after every layer")
     bias: bool = option(False, flag(), "layers have a bias, which lags in history tables")
     head: bool = option(True, flag(), "a dense layer after the graph layers gives the logits")
-    dropout: float = option(
-        0.0, share(), "share of inputs dropped, the same in both passes", flag="--dropout"
-    )
+    dropout: float | str = option(
+        "auto", auto_or(share()),
+        "share of inputs dropped, the same in both passes; auto: 0 or 0.5, by a short trial",
+        flag="--dropout",
+    )  # fmt: skip
     norm: str = option("none", one_of("none", "layer"), "of every row before the activation")
     residual: bool = option(False, flag(), "layers add the node's own row to what they give")
     jump: str = option("none", one_of("none", "cat", "max"), "the head reads all layers, joined so")
@@ -200,7 +204,9 @@ class ModelOptions(Options):
 class OptimizerOptions(Options):
     """[optimizer]"""
 
-    name: Kind = choice(OPTIMIZERS, "muon", "of torch.optim")
+    name: Kind = choice(
+        OPTIMIZERS, "auto", "of torch.optim; auto: muon, or adam if a short trial finds it better"
+    )
     lr: float | None = option(
         None, optional(real(0.0, open_=True)),
         "learning rate; none: 0.02 for muon, else 0.01; auto, for a run: by short trials",
@@ -211,6 +217,11 @@ class OptimizerOptions(Options):
     clip: float | None = option(
         None, optional(real(0.0, open_=True)), "largest norm of a gradient; longer ones are cut"
     )
+
+    @property
+    def open(self) -> bool:
+        """Whether a trial may choose another optimiser: no option of one is set."""
+        return self.name == AutoOptimizer()
 
     @property
     def rate(self) -> float:

@@ -1,0 +1,105 @@
+"""`auto`: what trials decide, and that they do not disturb the run."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from learning import labelled
+from sgcn.cli import main
+from sgcn.runs import choosing
+from sgcn.runs.config import make_config
+from sgcn.runs.directory import prepare
+
+SMALL = ["--set", "model.widths=8", "--batch-size", "20", "--set", "training.checkpoint_seconds=0"]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory) -> str:
+    """A graph on which a node's own features say everything, and its neighbours' nothing."""
+    graph = labelled(nodes=300)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    graph.x = (np.eye(3)[y] + 0.1 * rng.normal(size=(300, 3))).astype(np.float32)
+    graph.y = y
+    path = tmp_path_factory.mktemp("own") / "graph"
+    graph.save(path)
+    return str(path)
+
+
+def config_of(run: Path) -> dict:
+    return tomllib.loads((run / "config.toml").read_text())
+
+
+def test_the_layer_that_validates_better_is_taken(own, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(["train", own, "--steps", "300", "--out", str(run), *SMALL]) == 0
+    said = capsys.readouterr().err
+    line = r"model.layer = concat, by validation f1_micro after \d+ steps: mean (\S+), concat (\S+)"
+    found = re.search(line, said)
+    assert float(found[1]) + 0.1 < float(found[2])
+    assert config_of(run)["model"]["layer"] == "concat"
+
+
+def test_with_auto_spelt_out_the_run_is_that_of_its_config(own, tmp_path):
+    """Trials leave no trace: the same weights as of the values that they decided for."""
+    auto, fixed = tmp_path / "auto", tmp_path / "fixed"
+    options = ["--steps", "200", "--quiet", *SMALL]
+    asked = ["--lr", "auto", "--sampler", "auto", "--estimator", "auto"]
+    assert main(["train", own, *asked, *options, "--out", str(auto)]) == 0
+    config = str(auto / "config.toml")
+    assert main(["train", "--config", config, "--quiet", "--out", str(fixed)]) == 0
+    name = "model.safetensors"
+    assert (auto / name).read_bytes() == (fixed / name).read_bytes()
+    assert main(["train", own, *asked, *options, "--out", str(tmp_path / "again")]) == 0
+    assert config_of(tmp_path / "again") == config_of(auto)
+
+
+def test_trials_take_a_third_of_the_run_at_most(own, monkeypatch):
+    taken, fit = [], choosing.fit
+    monkeypatch.setattr(
+        choosing, "fit", lambda *a, **k: taken.append(k["steps"]) or fit(*a, **k)
+    )
+    for steps in (20, 90, 300, 3000):
+        taken.clear()
+        config = make_config({"data": own, "training": {"steps": steps},
+                              "sampler": {"name": "auto"}})  # fmt: skip
+        config, graph, _ = prepare(config)
+        config = make_config({"data": own, "training": {"steps": steps},
+                              "sampler": {"name": "auto"}, "model": {"widths": 4}})  # fmt: skip
+        choosing.decide(config, graph, lambda c, g: prepare(c)[2], lambda line: None)
+        assert sum(taken) <= steps / 3
+        assert bool(taken) == (steps >= 300)
+
+
+def test_what_cannot_be_combined_is_no_candidate(own, monkeypatch):
+    """fastgcn without kept destinations serves no layer that reads its own rows."""
+    said = []
+    config = make_config({
+        "data": own, "training": {"steps": 300}, "optimizer": {"name": "adam"},
+        "sampler": {"name": "fastgcn", "keep_destinations": False},
+    })  # fmt: skip
+    _, graph, _ = prepare(config)
+    found = choosing.decide(config, graph, lambda c, g: prepare(c)[2], said.append)
+    assert found.training.tables()["model"]["layer"] == "mean"
+    assert "concat -" in said[0]
+
+
+def test_nothing_is_left_of_a_run_whose_options_are_bad(own, tmp_path, capsys):
+    assert main(["train", own, "--sampler", "auto", "--set", "sampler.nonsense=3",
+                 "--out", str(tmp_path / "run")]) == 2  # fmt: skip
+    assert "nonsense" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_summary_names_what_was_chosen(own, tmp_path):
+    run = tmp_path / "run"
+    assert main(["train", own, "--sampler", "auto", "--steps", "400", "--quiet", *SMALL,
+                 "--out", str(run)]) == 0  # fmt: skip
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["sampler"] == config_of(run)["sampler"]["name"]
