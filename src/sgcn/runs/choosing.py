@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +16,7 @@ from sgcn.sources import NodeSource
 from sgcn.task import train_nodes
 from sgcn.training.loop import fit
 
-#: What is tried where an option is `auto`, in this order; of equals the first, for which an open
-#: option stands.
+#: What is tried where an option is `auto`, in this order. An open option stands for the first.
 CANDIDATES: dict[str, tuple[Any, ...]] = {
     "model.layer": ("mean", "concat"),
     "optimizer.name": ("muon", "adam"),
@@ -104,13 +104,15 @@ def _tried(config: Config, graph: Graph, make: MakeModel, steps: int) -> _Trial:
 
 
 def _best(trials: list[_Trial], graph: Graph) -> _Trial:
-    """The best score, the first of equals; if none could be run, training will say why."""
+    """The best score, of equals that with less loss; if none could be run, training says why."""
     task, best = trials[0].config.training.task.on(graph), trials[0]
     for trial in trials[1:]:
-        if trial.score is not None and (
-            best.score is None or task.improves(trial.score, best.score)
-        ):
+        if trial.score is None:
+            continue
+        if best.score is None or task.improves(trial.score, best.score):
             best = trial
+        elif trial.score[task.best_by] == best.score[task.best_by]:
+            best = min(best, trial, key=lambda t: t.score["loss"] if t.score else math.inf)
     return best
 
 
