@@ -31,9 +31,11 @@ class Config:
     def auto(self) -> tuple[str, ...]:
         """What short trials decide before training."""
         model, optimizer = self.training.model, self.training.optimizer
+        free = optimizer.open and optimizer.lr is None
         usual = {
             "model.layer": isinstance(model.layer, Auto),
-            "optimizer.name": optimizer.open and optimizer.lr is None,
+            "optimizer.name": free,
+            "optimizer.lr": free,
             "model.dropout": model.dropout == "auto",
         }
         return tuple(key for key in DECIDABLE if usual.get(key) or key in self.asked)

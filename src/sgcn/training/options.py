@@ -209,7 +209,7 @@ class OptimizerOptions(Options):
     )
     lr: float | None = option(
         None, optional(real(0.0, open_=True)),
-        "learning rate; none: 0.02 for muon, else 0.01; auto, for a run: by short trials",
+        "learning rate; none: 0.02 for muon, else 0.01; auto: by trials, as without any option",
         flag="--lr",
     )  # fmt: skip
     schedule: Rate = choice(RATES, "constant", "course of the learning rate over the run")
