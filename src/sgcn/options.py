@@ -261,7 +261,7 @@ def known_name(kind: str, name: str, known: Iterable[str]) -> str:
     known = list(known)
     if name not in known:
         raise SgcnError(
-            f"{kind} is {name!r}, expected one of {', '.join(known)}{nearest(name, known)}"
+            f"{kind} is {name!r}, expected one of {', '.join(known)}{nearest(str(name), known)}"
         )
     return name
 

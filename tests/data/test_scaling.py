@@ -54,6 +54,14 @@ def test_standardised_by_training_nodes(make, dtype):
     assert abs(made[0, 1]) < 1e-6
 
 
+@pytest.mark.parametrize("kind", ["unit", "standard"])
+def test_whole_numbers_become_real_ones(kind):
+    graph = graph_of(np.arange(12).reshape(4, 3) % 5)
+    made = Scaling.of(graph, kind).apply(graph).x
+    real = graph_of((np.arange(12).reshape(4, 3) % 5).astype(np.float32))
+    np.testing.assert_allclose(made, Scaling.of(real, kind).apply(real).x, rtol=1e-6)
+
+
 def test_chunks_see_all_rows(monkeypatch):
     from sgcn.data import scaling
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from learning import labelled
+from sgcn import SgcnError, TrainingInterrupted
 from sgcn.cli import main
 from sgcn.runs import choosing
 from sgcn.runs.config import make_config
@@ -74,7 +75,7 @@ def test_trials_take_a_third_of_the_run_at_most(own, monkeypatch):
                               "sampler": {"name": "auto"}, "model": {"widths": 4}})  # fmt: skip
         choosing.decide(config, graph, lambda c, g: prepare(c)[2], lambda line: None)
         assert sum(taken) <= steps / 3
-        assert bool(taken) == (steps > 360)
+        assert bool(taken) == (steps > 330)
 
 
 def test_what_cannot_be_combined_is_no_candidate(own, monkeypatch):
@@ -103,3 +104,27 @@ def test_a_summary_names_what_was_chosen(own, tmp_path):
                  "--out", str(run)]) == 0  # fmt: skip
     summary = json.loads((run / "summary.json").read_text())
     assert summary["sampler"] == config_of(run)["sampler"]["name"]
+
+
+def test_a_signal_ends_the_trials(own, tmp_path, monkeypatch, capsys):
+    """It is not mistaken for a candidate that cannot be run."""
+
+    def stopped(*_, **__):
+        raise TrainingInterrupted("stopped", 2, None)
+
+    monkeypatch.setattr(choosing, "fit", stopped)
+    assert main(["train", own, "--steps", "400", "--out", str(tmp_path / "run"), *SMALL]) == 130
+    assert "before the run began: nothing was written" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_validation_nodes_nothing_is_tried(own):
+    config = make_config({"data": own, "training": {"steps": 3000}})
+    _, graph, _ = prepare(config)
+    graph = graph.with_split(np.where(graph.split == 1, 2, graph.split))
+    assert choosing.decide(config, graph, lambda c, g: prepare(c)[2], print) == config
+
+
+def test_options_beside_auto_are_refused(own):
+    with pytest.raises(SgcnError, match=r"sampler.name is auto beside sizes, expected no options"):
+        make_config({"data": own, "sampler": {"name": "auto", "sizes": 3}})

@@ -311,6 +311,33 @@ def test_compare_varies_any_keys_with_several_seeds(data, tmp_path, capsys):
     assert len(said.strip().split("\n\n")[0].splitlines()) == 1 + 4
 
 
+def test_what_is_given_beside_what_varies_stays(data, tmp_path):
+    """In whatever order, with the options of --set and the flags."""
+    args = ["compare", str(data), "--vary", "sampler.sizes=3,7", "--vary", "sampler=neighbor,labor",
+            "--vary", "optimizer=adam,sgd,adam", "--lr", "0.003", "--set", "estimator.gap=7",
+            "--estimator", "anchored", "--epochs", "1", "--quiet", *SMALL]  # fmt: skip
+    assert main([*args, "--out", str(tmp_path)]) == 0
+    runs = sorted(tmp_path.glob("*/config.toml"))
+    assert len(runs) == 2 * 2 * 2
+    for run in runs:
+        config = tomllib.loads(run.read_text())
+        shown = run.parent.name
+        assert f"sampler.sizes={config['sampler']['sizes']}-" in shown
+        assert f"sampler={config['sampler']['name']}-" in shown
+        assert shown.endswith(f"optimizer={config['optimizer']['name']}")
+        assert (config["optimizer"]["lr"], config["estimator"]["gap"]) == (0.003, 7)
+
+
+def test_a_setting_that_diverges_does_not_end_the_others(data, tmp_path, capsys):
+    code = main(["compare", str(data), "--vary", "optimizer.lr=0.01,1e30", "--epochs", "1",
+                 "--vary", "optimizer=sgd", "--out", str(tmp_path), "--quiet", *SMALL])  # fmt: skip
+    said = capsys.readouterr()
+    assert code == 0
+    assert "blew up" in said.err
+    assert "optimizer.lr=0.01" in said.out
+    assert "1e30" not in said.out
+
+
 def test_train_with_several_seeds(data, tmp_path, capsys):
     assert train(data, tmp_path / "run", "--seeds", "0-1", "--epochs", 1) == 0
     assert "±" in capsys.readouterr().out

@@ -495,9 +495,20 @@ def test_a_huge_learning_rate_ends_with_a_sentence(estimator, best_by, epochs):
     assert "\n" not in str(caught.value)
 
 
+def test_a_loss_below_zero_is_no_divergence():
+    """What counts is how far it rose."""
+
+    def shifted(outputs, targets):
+        return nn.functional.cross_entropy(outputs, targets, reduction="none") - 2.0
+
+    result = fit(small_model(), GRAPH, loss=shifted, epochs=20, batch_size=8, progress=False)
+    assert result.validation["loss"] < 0
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"optimizer": "sgd", "nesterov": True}, "sgd: Nesterov momentum requires a momentum"),
         ({"estimator": "sgcn+++"}, r"did you mean 'sgcn\+\+'"),
         ({"sampler": "ladis"}, "did you mean 'ladies'"),
         ({"optimizer": "adm"}, "did you mean 'adam'"),

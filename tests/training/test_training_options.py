@@ -179,6 +179,12 @@ def test_keywords_change_a_training():
     assert again.sampler == training.sampler
 
 
+def test_another_course_of_the_learning_rate_leaves_the_options_of_the_first():
+    first = Training.of({"optimizer": {"schedule": "step", "stair": 10, "clip": 2.0}})
+    second = first.changed(schedule="cosine").optimizer
+    assert second == OptimizerOptions.of({"schedule": "cosine", "clip": 2.0})
+
+
 def test_fit_takes_a_training():
     training = Training(loop=LoopOptions(epochs=2, batch_size=8), sampler=make_sampler("labor"))
     graph = labelled()

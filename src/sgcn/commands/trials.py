@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,14 +13,14 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from sgcn.commands import shared
-from sgcn.errors import SgcnError
-from sgcn.options import parse_value
+from sgcn.errors import SgcnError, TrainingDiverged
 
 if TYPE_CHECKING:
     from sgcn.runs.config import Config
 
-#: What --vary may call by one word.
+#: What --vary may call by one word; the first two have flags.
 _NAMES = ("sampler", "estimator", "optimizer")
+_KEYS = {"optimizer": "optimizer.name"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def seeds_of(text: str) -> list[int]:
 
 def trials(args: argparse.Namespace, vary: Sequence[str], out: Path) -> list[Trial]:
     """A trial for every combination of the values to ``vary`` and every seed, checked."""
-    from sgcn.runs.config import make_config
+    from sgcn.runs.config import assign, make_config
 
     seeds = [args.seed] if args.seeds is None else seeds_of(args.seeds)
     made = []
@@ -56,9 +57,10 @@ def trials(args: argparse.Namespace, vary: Sequence[str], out: Path) -> list[Tri
         short = ", ".join(value for _, value in setting)
         label = short if len(setting) < 2 else ", ".join("=".join(pair) for pair in setting)
         for seed in seeds:
-            values = shared.values_of(argparse.Namespace(**vars(args) | {"seed": seed}))
-            for key, value in setting:
-                _assign(values, key, value)
+            named = {key: value for key, value in setting if key in ("sampler", "estimator")}
+            values = shared.values_of(argparse.Namespace(**vars(args) | named | {"seed": seed}))
+            assign(values, (f"{_KEYS.get(key, key)}={value}" for key, value in setting
+                            if key not in named))  # fmt: skip
             parts = [shared.plain(label)] * bool(setting) + [f"seed-{seed}"] * (len(seeds) > 1)
             made.append(Trial(label, make_config(values), out.joinpath(*parts)))
     return made
@@ -73,17 +75,7 @@ def _choices(text: str) -> list[tuple[str, str]]:
             f"--vary got {text!r}, expected a key and its values, like sampler=neighbor,ladies or "
             "optimizer.lr=0.003,0.01"
         )
-    return [(key, value.strip()) for value in found]
-
-
-def _assign(values: dict[str, Any], key: str, value: str) -> None:
-    section, _, name = key.partition(".")
-    table = values.setdefault(section, {})
-    if not name:
-        if table.get("name") != value:
-            table.clear()  # options of another one mean nothing here
-        name = "name"
-    table[name] = parse_value(value) if name != "name" else value
+    return [(key, value) for value in dict.fromkeys(map(str.strip, found))]
 
 
 def run_all(made: Sequence[Trial], args: argparse.Namespace) -> list[tuple[Trial, dict[str, Any]]]:
@@ -94,15 +86,22 @@ def run_all(made: Sequence[Trial], args: argparse.Namespace) -> list[tuple[Trial
     for trial in made:
         check_data(trial.config.data)
         runs.check_output(trial.out, force=args.force)
-    done = []
+    done, failed = [], []
     for trial in made:
         if not args.quiet:
             print(f"{trial.out}:", flush=True)
-        summary = runs.train(
-            trial.config, trial.out, force=args.force, quiet=args.quiet,
-            make_probe=shared.make_probe,
-        )  # fmt: skip
+        try:
+            summary = runs.train(
+                trial.config, trial.out, force=args.force, quiet=args.quiet,
+                make_probe=shared.make_probe,
+            )  # fmt: skip
+        except TrainingDiverged as error:  # a finding; the others go on
+            print(f"{trial.out}: {error}", file=sys.stderr)
+            failed.append(error)
+            continue
         done.append((trial, summary))
+    if not done and failed:
+        raise failed[0]
     return done
 
 
@@ -110,14 +109,16 @@ def table(done: Sequence[tuple[Trial, dict[str, Any]]]) -> Iterator[str]:
     """A line for each setting: means over its seeds, and the spread of the test score."""
     from sgcn.metrics import key_of, label, shown
 
-    metric = key_of(done[0][1]["test"])
-    test, best = f"test {label(metric)}", f"  best val. {label(metric)}"
+    metrics = {key_of(summary["test"]) for _, summary in done}
+    what = label(min(metrics)) if len(metrics) == 1 else "score"
+    test, best = f"test {what}", f"  best val. {what}"
     groups: dict[str, list[dict[str, Any]]] = {}
     for trial, summary in done:
         groups.setdefault(trial.setting, []).append(summary)
     wide = max(8, *(len(setting) for setting in groups)) + 2
     yield f"{'setting':<{wide}}{test:>18}{best}{'seconds':>9}{'snapshots':>11}"
     for setting, runs in groups.items():
+        metric = key_of(runs[0]["test"])
         tests = [run["test"][metric] for run in runs]
         mean = shown(fmean(tests)) + (f" ± {shown(stdev(tests))}" if len(runs) > 1 else "")
         score = shown(fmean(run["validation"][metric] for run in runs))

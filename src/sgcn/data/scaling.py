@@ -68,7 +68,7 @@ class Scaling:
             raise SgcnError(
                 f"the graph has {x.shape[1]} features, expected {len(self.mean)}, as in training"
             )
-        made = np.empty(x.shape, np.float32 if is_sparse(x) else x.dtype)
+        made = np.empty(x.shape, np.float32 if is_sparse(x) else _real(x.dtype))
         for part in chunks(*x.shape):
             made[part] = (_dense(x[part]) - self.mean) / self.deviation
         return made
@@ -101,8 +101,14 @@ def _unit_rows(x: Any) -> Any:
         return sp.csr_array(
             (x.data * factor.astype(np.float32), x.indices, x.indptr), shape=x.shape
         )
+    x = x.astype(_real(x.dtype), copy=False)
     squares = np.einsum("ij,ij->i", x, x, dtype=np.float64)
-    return x * _inverse_root(squares).astype(x.dtype)[:, None]
+    return x * _inverse_root(squares).astype(_real(x.dtype))[:, None]
+
+
+def _real(dtype: Any) -> Any:
+    """The type of scaled features: whole numbers become real ones."""
+    return dtype if dtype.kind == "f" else np.float32
 
 
 def _inverse_root(squares: Any) -> Any:

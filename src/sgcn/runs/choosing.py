@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, TrainingInterrupted
 from sgcn.graph import Graph
 from sgcn.nn import Model
 from sgcn.rng import Key
 from sgcn.runs.config import Config, make_config
 from sgcn.sources import NodeSource
-from sgcn.task import train_nodes
+from sgcn.task import split_nodes, train_nodes
 from sgcn.training.loop import fit
 
 #: What is tried where an option is `auto`, in this order. An open option stands for the first.
@@ -21,7 +21,7 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "model.layer": ("mean", "concat"),
     "optimizer.name": ("muon", "adam"),
     "model.dropout": (0.0, 0.5),
-    "optimizer.lr": (1.0, 0.3, 3.0),  # times the optimiser's usual one
+    "optimizer.lr": (1.0, 0.3),  # times the usual one; larger ones win short trials and lose runs
     "sampler.name": ("neighbor", "labor", "ladies"),
     "estimator.name": ("anchored++", "vrgcn", "sgcn"),
 }
@@ -49,12 +49,13 @@ def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], N
     """``config`` with the best of the candidates for each option that is `auto`.
 
     Trials depend on the seed alone. One with costlier steps takes fewer of them. A run that is too
-    short for trials takes the first candidates, and its layer by the kind of labels.
+    short for trials, or has no validation nodes, takes the first candidates, and its layer by the
+    kind of labels.
     """
     count = sum(len(CANDIDATES[key]) for key in config.auto)
     budget = config.training.loop.budget(len(_source(config, graph)))
     most = min(_STEPS, budget // (3 * max(count, 1)))
-    if most < _FEW:
+    if most < _FEW or len(split_nodes(graph, 1)) == 0:
         return config
     best: _Trial | None = None
     for key in config.auto:
@@ -98,6 +99,8 @@ def _tried(config: Config, graph: Graph, make: MakeModel, steps: int) -> _Trial:
             make(config, graph), graph, training=config.training, progress=False, epochs=None,
             steps=steps, patience=None, evaluate_every=max(1, steps // 4), probe_every=None,
         )  # fmt: skip
+    except TrainingInterrupted:
+        raise
     except SgcnError:  # cannot be combined, or diverges
         return _Trial(config, steps, None)
     return _Trial(config, steps, fitted.validation)
@@ -107,7 +110,7 @@ def _best(trials: list[_Trial], graph: Graph) -> _Trial:
     """The best score, of equals that with less loss; if none could be run, training says why."""
     task, best = trials[0].config.training.task.on(graph), trials[0]
     for trial in trials[1:]:
-        if trial.score is None:
+        if trial.score is None or math.isnan(trial.score[task.best_by]):
             continue
         if best.score is None or task.improves(trial.score, best.score):
             best = trial

@@ -56,6 +56,11 @@ def make_config(values: Mapping[str, Any]) -> Config:
         section, _, name = option.partition(".")
         table = tables.get(section, {})
         if isinstance(table, Mapping) and table.get(name) == "auto":
+            if name == "name" and len(table) > 1:
+                raise SgcnError(
+                    f"{section}.name is auto beside {', '.join(k for k in table if k != name)}, "
+                    f"expected no options of one {section}: leave them out, or name it"
+                )
             tables[section] = {key: value for key, value in table.items() if key != name}
             auto.append(option)
     training = Training.of(tables)

@@ -150,7 +150,13 @@ def train(
     config, graph, scaling = _opened(config, out if resume else None)
     if trials and config.auto and not resume:
         say = (lambda line: None) if quiet else partial(print, file=sys.stderr, flush=True)
-        config = decide(config, graph, lambda c, g: _with_model(c, g)[1], say)
+        try:
+            config = decide(config, graph, lambda c, g: _with_model(c, g)[1], say)
+        except TrainingInterrupted as stopped:
+            raise TrainingInterrupted(
+                "stopped while options were tried, before the run began: nothing was written",
+                stopped.exit_code - 128, stopped.fitted,
+            ) from None  # fmt: skip
     config, model = _with_model(config, graph)
     training = config.training
     if training.loop.preaggregate is None:

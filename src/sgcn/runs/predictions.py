@@ -17,7 +17,7 @@ from sgcn.data.source import names_of, open_data
 from sgcn.errors import SgcnError
 from sgcn.files import check_target, replacing
 from sgcn.graph import Graph
-from sgcn.labels import CLASSES, NUMBERS, SETS
+from sgcn.labels import CLASSES, NUMBERS, SETS, kind_of
 from sgcn.nn import Model
 from sgcn.rows import store_of
 from sgcn.runs.config import Config
@@ -66,7 +66,7 @@ def open_other(data: str, run: Path, config: Config, trained: Graph) -> Graph:
     graph = scaling_of(graph, config.training.graph.features, run).apply(graph)
     if graph.y is not None:
         y, known = np.asarray(graph.y), np.asarray(trained.y)
-        fits = y.shape[1:] == known.shape[1:]
+        fits = y.shape[1:] == known.shape[1:] and kind_of(y) == kind_of(known)
         if fits and y.ndim == 1 and y.dtype.kind in "iu":
             fits = y.max() <= known.max()
         if not fits:
@@ -84,6 +84,8 @@ def open_other(data: str, run: Path, config: Config, trained: Graph) -> Graph:
 
 
 def _labels(y: Any) -> str:
+    if kind_of(y) == NUMBERS:
+        return f"{1 if y.ndim == 1 else y.shape[1]} numbers a node"
     return f"sets of {y.shape[1]} labels" if y.ndim == 2 else f"{int(y.max()) + 1} classes"
 
 

@@ -58,6 +58,7 @@ def check_model(model: Any) -> None:
 
 def rehearse(training: Training, graph: Graph, model: Model) -> None:
     """Run ``model`` on the sample of one node: what does not fit shows before any work is done."""
+    training.optimizer.make(list(model.parameters()))
     task, early = training.task.on(graph), bool(training.loop.preaggregate)
     if model.depth - early < 1:
         raise SgcnError("preaggregate leaves nothing to sample, expected at least two layers")

@@ -50,7 +50,7 @@ from sgcn.training.stopping import StopRequest
 #: An event that it returns goes to the sinks.
 Callback = Callable[[Engine, Loader, int], Event | None]
 P = ParamSpec("P")
-#: A loss that ends at so many times the first one is not learning.
+#: A loss that ends so many times the first one, or ones, above it is not learning.
 _DIVERGED = 10.0
 T = TypeVar("T")
 
@@ -466,7 +466,7 @@ class _Run:
 
     def check_loss(self) -> None:
         """A run that ends far above where it began has not learned."""
-        if self.last_loss > _DIVERGED * self.first_loss:
+        if self.last_loss > self.first_loss + _DIVERGED * max(abs(self.first_loss), 1.0):
             raise TrainingDiverged(
                 f"training diverged: the loss went from {self.first_loss:.3g} to "
                 f"{self.last_loss:.3g}; lower the learning rate (lr); the best weights are kept"

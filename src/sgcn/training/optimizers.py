@@ -13,6 +13,7 @@ from functools import cache
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sgcn.errors import SgcnError
 from sgcn.options import Options, Rule, flag, integer, option, optional, real, share
 
 if TYPE_CHECKING:  # the names are read where nothing waits for torch
@@ -37,7 +38,10 @@ class Kind(Options):
 
         made = without_dynamo(getattr(torch.optim, self.torch_name))
         options = self.values() | ({"fused": True} if self.fused else {})
-        return made(parameters, lr=lr, **options)
+        try:
+            return made(parameters, lr=lr, **options)
+        except ValueError as error:  # options that do not go together
+            raise SgcnError(f"{self.title()}: {error}, expected other options of it") from None
 
 
 _MOST_ROWS = 16384  # of a matrix that Muon moves

@@ -436,7 +436,10 @@ class Training:
         keys = {row[0] for row in OptimizerOptions.listed()} & keywords.keys()
         own = {key: keywords.pop(key) for key in keys}
         if isinstance(chosen, OptimizerOptions):
-            made["optimizer"] = chosen.with_options(**own)
+            left = chosen.values()
+            if "schedule" in own:  # options of another course mean nothing to this one
+                left = {k: v for k, v in left.items() if k not in chosen.schedule.values()}
+            made["optimizer"] = OptimizerOptions.of(left | own)
         else:  # options of another optimiser mean nothing to this one
             kept = {key: value for key, value in self.optimizer.values().items()
                     if key not in self.optimizer.name.values()}  # fmt: skip
