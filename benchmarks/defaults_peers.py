@@ -211,7 +211,8 @@ def make_model(recipe: Recipe, x: Tensor, classes: int) -> nn.Module:
         x.shape[1], HIDDEN, recipe.layers, classes, dropout=recipe.dropout, normalize=False
     )
     if x.is_sparse_csr:
-        conv: Any = model.convs[0]  # type: ignore[index]  # torch types it as a module
+        convs: Any = model.convs  # torch types it as a module
+        conv = convs[0]
         lin = SparseLinear(x.shape[1], HIDDEN, bias=False)
         lin.weight = conv.lin.weight
         conv.lin = lin
@@ -229,7 +230,7 @@ def train(peer: Peer, recipe: Recipe, seed: int) -> Scores:
     while epoch < EPOCHS and epoch - when < PATIENCE:
         model.train()
         optimizer.zero_grad()
-        peer.loss(model(x, adjacency)).backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(peer.loss(model(x, adjacency)))
         optimizer.step()
         epoch += 1
         if epoch % _LOOK:

@@ -118,7 +118,7 @@ def near(outputs, targets):
     return (outputs.argmax(1) - targets).abs().float().mean()
 
 
-near.lower_is_better = True  # type: ignore[attr-defined]
+near.lower_is_better = True
 
 
 @pytest.mark.parametrize("estimator", ["sgcn", "full"])
