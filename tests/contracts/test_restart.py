@@ -208,17 +208,18 @@ def act_norm(engine: Engine, level: int) -> float:
 @pytest.mark.parametrize("part", [1, 2, None])
 def test_what_is_scored_does_not_change_training(part):
     """Not the snapshots that the norm rule calls, nor anything else."""
-    runs = []
+    snapshots, growths = [], []
     everyone = np.arange(len(GRAPH), dtype=np.int32)
     for scored in (None, everyone if part is None else split_nodes(GRAPH, part)):
         estimator = make_estimator("sgcn++", gap=60, restart="norm", alpha=1.03)
         engine = make_engine(GRAPH, estimator, "neighbor", scored=scored)
-        found = [(o.snapshot, o.norm_growth) for o in drive(engine, 40, lambda m: adam(m, 0.05))]
-        runs.append([snapshot for snapshot, _ in found])
-        growths = [growth for _, growth in found]
-        runs[-1] += [round(growth, 5) for growth in growths]
-    assert runs[0] == runs[1]
-    assert 1 < sum(runs[0][:40]) < 40
+        found = list(drive(engine, 40, lambda m: adam(m, 0.05)))
+        snapshots.append([outcome.snapshot for outcome in found])
+        growths.append([outcome.norm_growth for outcome in found])
+    assert snapshots[0] == snapshots[1]
+    # A product of more rows may round otherwise; scored rows in the norm would show in its percents.
+    assert growths[0] == pytest.approx(growths[1], rel=1e-4)
+    assert 1 < sum(snapshots[0]) < 40
 
 
 @pytest.mark.parametrize("sampler", ["neighbor", "saint-node", "fastgcn"])
