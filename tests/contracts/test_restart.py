@@ -217,7 +217,7 @@ def test_what_is_scored_does_not_change_training(part):
         snapshots.append([outcome.snapshot for outcome in found])
         growths.append([outcome.norm_growth for outcome in found])
     assert snapshots[0] == snapshots[1]
-    # A product of more rows may round otherwise; scored rows in the norm would show in its percents.
+    # A product of more rows may round otherwise; scored rows would show in the percents.
     assert growths[0] == pytest.approx(growths[1], rel=1e-4)
     assert 1 < sum(snapshots[0]) < 40
 
