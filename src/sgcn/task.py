@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -69,9 +69,7 @@ class Task:
         best_by: str = "auto",
     ) -> Task:
         """The task that the graph's labels set, with the options of [task]."""
-        if graph.y is None:
-            raise SgcnError("the graph has no labels (y), expected one row for each node")
-        y = np.asarray(graph.y)
+        y = _given(graph)
         kind = _kind(y, loss)
         if loss == "auto":
             loss = next(name for name, of in LOSSES.items() if of == kind)
@@ -79,11 +77,8 @@ class Task:
             raise SgcnError(
                 f"label_smoothing is {label_smoothing}, expected 0: it is for cross_entropy and bce"
             )
-        labels = np.nan_to_num(y.astype(_DTYPES[kind]), copy=False)
-        labels = labels.reshape(len(y), -1) if kind == NUMBERS else labels
+        labels = _labels(y, kind)
         outputs = int(labels.max(initial=-1)) + 1 if kind == CLASSES else labels.shape[1]
-        if outputs < 1 or not labelled(y).any():
-            raise SgcnError(f"y labels no node, expected {kind}: {_FORMS[kind]}")
         scores, best = _scores(kind, metrics, best_by)
         weights = scale = None
         if class_weight is not None:
@@ -102,6 +97,10 @@ class Task:
         if callable(loss):
             task._check_loss(torch.from_numpy(train_nodes(graph)[:1]).repeat(outputs + 1))
         return task
+
+    def of_labels(self, graph: Graph) -> Task:
+        """The same task on the labels of another graph: weights and scale stay as they are."""
+        return replace(self, labels=torch.from_numpy(_labels(_given(graph), self.kind)))
 
     def _check_loss(self, nodes: Tensor) -> None:
         """Make sure that a function of the user's gives a loss a row."""
@@ -213,6 +212,19 @@ def _scores(
 
 def _own(score: Score, outputs: Any, targets: Any) -> float:
     return float(score(torch.from_numpy(outputs), torch.from_numpy(targets)))
+
+
+def _given(graph: Graph) -> Any:
+    if graph.y is None:
+        raise SgcnError("the graph has no labels (y), expected one row for each node")
+    return np.asarray(graph.y)
+
+
+def _labels(y: Any, kind: str) -> Any:
+    if not labelled(y).any() or (kind == SETS and y.shape[1] == 0):
+        raise SgcnError(f"y labels no node, expected {kind}: {_FORMS[kind]}")
+    labels = np.nan_to_num(y.astype(_DTYPES[kind]), copy=False)
+    return labels.reshape(len(y), -1) if kind == NUMBERS else labels
 
 
 def _class_weights(y: Any, kind: str, classes: int, given: str | Sequence[float]) -> Tensor:

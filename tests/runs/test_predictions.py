@@ -156,6 +156,21 @@ def test_evaluate_another_graph(run, tmp_path, capsys):
     assert "has no labels" in sentence(capsys, "evaluate", str(run), "--data", str(naked))
 
 
+def test_another_graph_is_scored_by_the_task_of_the_run(tmp_path, capsys):
+    """Class weights and the spread of numbers come from the nodes trained on, not from the new."""
+    plain = trained(named(tmp_path / "g"), tmp_path / "w", "--set", "task.class_weight=balanced")
+    model, graph, config = sgcn.load_run(plain)
+    other = named(tmp_path / "h", IDS[:40], seed=3, split=None)
+    capsys.readouterr()
+    assert main(["evaluate", str(plain), "--data", str(other)]) == 0
+    found = json.loads(capsys.readouterr().out)["all"]["loss"]
+    new = open_other(str(other), plain, config, graph)
+    weights = config.training.task.on(graph).weights
+    each = torch.nn.CrossEntropyLoss(weights, reduction="none")
+    losses = each(sgcn.predict(model, new), torch.from_numpy(np.asarray(new.y)).long())
+    assert found == pytest.approx(float(losses.mean()), rel=1e-4)
+
+
 def test_rows_of_words_are_scaled_as_in_training(tmp_path):
     """Sparse features have rows of length 1, also where the other graph's are dense."""
     graph = labelled()

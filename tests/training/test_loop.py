@@ -27,7 +27,7 @@ from sgcn.estimators.engine import worth_preaggregating
 from sgcn.rows import store_of
 from sgcn.task import Task, split_nodes
 from sgcn.training.events import EpochEvent, ScoreEvent, StepEvent
-from sgcn.training.options import OptimizerOptions
+from sgcn.training.options import OptimizerOptions, Training
 from sgcn.training.sinks import Memory
 
 GRAPH = labelled()
@@ -389,8 +389,11 @@ def test_any_optimiser(optimizer, estimator):
 
 
 def test_options_beside_an_optimiser_that_is_a_function():
-    with pytest.raises(SgcnError, match="lr is given beside an optimiser that is made"):
+    with pytest.raises(SgcnError, match=r"lr is 0\.5 beside an optimiser that is made"):
         trained("sgcn", optimizer=OPTIMIZERS["by hand"], lr=0.5)
+    told = Training.of({"optimizer": {"schedule": "cosine"}})
+    with pytest.raises(SgcnError, match="schedule is 'cosine' beside an optimiser that is made"):
+        trained("sgcn", optimizer=OPTIMIZERS["by hand"], training=told)
 
 
 def test_an_optimiser_that_is_made():

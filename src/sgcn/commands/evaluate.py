@@ -25,12 +25,13 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.training.events import to_json
 
     model, graph, config = load_run(args.run_directory)
+    task = config.training.task.on(graph)
     if args.data is not None:
         graph = open_other(args.data, args.run_directory, config, graph)
+        task = task.of_labels(graph)
     parts = ["train", "validation", "test"]
     if graph.split is None:
         graph, parts = graph.with_split(np.zeros(len(graph))), ["all"]
-    task = config.training.task.on(graph)
     outputs, scores = predict(model, graph), {}
     for part, name in enumerate(parts):
         nodes = torch.from_numpy(split_nodes(graph, part))

@@ -121,7 +121,7 @@ def fit(
     given = options.pop("optimizer") if _is_optimizer(options.get("optimizer")) else None
     training = (training or Training()).changed(**options)
     training = _checked(training, model, graph, callbacks)
-    optimizer = _optimizer(given, training.optimizer, model, options)
+    optimizer = _optimizer(given, training.optimizer, model)
     sinks = _listening(sinks, progress)
     with ExitStack() as stack:
         for sink in sinks:
@@ -187,15 +187,14 @@ def _is_optimizer(given: Any) -> bool:
     )
 
 
-def _optimizer(
-    given: Any, options: OptimizerOptions, model: Model, keywords: dict[str, Any]
-) -> torch.optim.Optimizer:
+def _optimizer(given: Any, options: OptimizerOptions, model: Model) -> torch.optim.Optimizer:
     """What moves the parameters of ``model``: the one that was given, or one by ``options``."""
-    for key, *_ in OptimizerOptions.listed():
-        if given is not None and key in keywords and key != "clip":
+    usual = OptimizerOptions(clip=options.clip).values()
+    for key, value in options.values().items():
+        if given is not None and value != usual.get(key):
             raise SgcnError(
-                f"{key} is given beside an optimiser that is made, expected one of the two: set it "
-                "where the optimiser is made"
+                f"{key} is {value!r} beside an optimiser that is made, expected one of the two: "
+                "set it where the optimiser is made"
             )
     parameters = list(model.parameters())
     if given is None:
