@@ -9,13 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from learning import labelled
-from sgcn import SgcnError, TrainingInterrupted
+from sgcn import Graph, SgcnError, TrainingInterrupted
 from sgcn.cli import main
 from sgcn.runs import choosing
 from sgcn.runs.config import make_config
-from sgcn.runs.directory import prepare
+from sgcn.runs.directory import _with_model, prepare
+from sgcn.training.options import PRESETS
 
 SMALL = ["--set", "model.widths=8", "--batch-size", "20", "--set", "training.checkpoint_seconds=0"]
 
@@ -63,9 +65,7 @@ def test_with_auto_spelt_out_the_run_is_that_of_its_config(own, tmp_path):
 
 def test_trials_take_a_third_of_the_run_at_most(own, monkeypatch):
     taken, fit = [], choosing.fit
-    monkeypatch.setattr(
-        choosing, "fit", lambda *a, **k: taken.append(k["steps"]) or fit(*a, **k)
-    )
+    monkeypatch.setattr(choosing, "fit", lambda *a, **k: taken.append(k["steps"]) or fit(*a, **k))
     for steps in (20, 90, 300, 3000):
         taken.clear()
         config = make_config({"data": own, "training": {"steps": steps},
@@ -75,7 +75,61 @@ def test_trials_take_a_third_of_the_run_at_most(own, monkeypatch):
                               "sampler": {"name": "auto"}, "model": {"widths": 4}})  # fmt: skip
         choosing.decide(config, graph, lambda c, g: prepare(c)[2], lambda line: None)
         assert sum(taken) <= steps / 3
-        assert bool(taken) == (steps > 330)
+        assert bool(taken) == (steps >= 330)
+
+
+def test_a_deep_model_is_tried_last_and_taken_where_it_is_better(tmp_path, monkeypatch):
+    """On a path a label is the first node's of six: two layers cannot see it."""
+    said = []
+    config = make_config({"data": far(tmp_path), "training": {"steps": 6000, "batch_size": 100}})
+    _, graph, _ = prepare(config)
+    found = choosing.decide(config, graph, lambda c, g: prepare(c)[2], said.append)
+    tables = found.training.tables()
+    deep = PRESETS["deep"]
+    assert all(tables[part][key] == v for part, values in deep.items() for key, v in values.items())
+    assert re.match(r"model.layers = 6, .* after 150 steps: 2 0\.\d+, 6 1\.0+", said[-1])
+    for given in ({"model": {"widths": 64}}, {"sampler": {"sizes": 3}}, {"optimizer": {"lr": 0.1}},
+                  {"model": {"layers": 2}}):  # fmt: skip
+        assert "model.layers" not in make_config({"data": "cora", **given}).auto
+    # Where a third of the run has no room for it, it is not tried.
+    said.clear()
+    monkeypatch.setattr(choosing, "_DEEP_STEPS", 1000)
+    found = choosing.decide(config, graph, lambda c, g: prepare(c)[2], said.append)
+    assert found.training.model.depth == 2
+    assert not any(line.startswith("model.layers") for line in said)
+
+
+def far(tmp_path: Path) -> str:
+    """Paths of six nodes: the first one's only feature is the label of all."""
+    rng = np.random.default_rng(0)
+    paths, length = 300, 6
+    y = np.repeat(rng.integers(0, 2, paths), length)
+    x = np.zeros((paths * length, 2), np.float32)
+    first = np.arange(0, len(x), length)
+    x[first, y[first]] = 1.0
+    links = np.setdiff1d(np.arange(len(x) - 1), first + length - 1)
+    split = rng.permutation(np.arange(len(x)) % 3).astype(np.int8)
+    graph = Graph.from_edges(links, links + 1, nodes=len(x), x=x, y=y, split=split)
+    graph.save(tmp_path / "far")
+    return str(tmp_path / "far")
+
+
+def test_features_that_name_nodes_are_not_read_by_their_own_rows(own):
+    rng, nodes = np.random.default_rng(0), 300
+    for columns, named in ((nodes, True), (10, False)):
+        graph = labelled(nodes=nodes)
+        graph.x = sp.csr_array(
+            (np.ones(nodes, np.float32), (np.arange(nodes), rng.integers(0, columns, nodes))),
+            shape=(nodes, columns),
+        )
+        said = []
+        config = make_config({"data": own, "training": {"steps": 1500}, "model": {"layers": 2}})
+        assert choosing.names_nodes(graph) == named
+        found = choosing.decide(config, graph, lambda c, g: _with_model(c, g)[1], said.append)
+        assert said[0].startswith("model.layer = mean: most columns") == named
+        if named:
+            assert found.training.tables()["model"]["layer"] == "mean"
+    assert not choosing.names_nodes(labelled(nodes=nodes))
 
 
 def test_what_cannot_be_combined_is_no_candidate(own, monkeypatch):

@@ -463,7 +463,9 @@ OPTIONS = {
     "a negative seed": (["--seed", "-1"], "seed is -1"),
     "full dropout": (["--set", "model.dropout=1.0"], "dropout is 1.0"),
     "sizes that do not fit": (["--set", "sampler.sizes=[3, 4, 5]"], "sizes has 3 entries"),
-    "widths that do not fit": (["--set", "model.widths=[3, 4, 5]"], "widths has 3 entries"),
+    "widths that do not fit": (
+        ["--layers", "2", "--set", "model.widths=[3, 4, 5]"], "widths has 3 entries",
+    ),
     "nothing to sample": (
         ["--set", "training.preaggregate=true", "--set", "model.layers=1"], "at least two layers",
     ),

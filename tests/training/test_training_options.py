@@ -136,13 +136,23 @@ def test_presets_stand_in_for_defaults(name):
     found = Training.of({"preset": name}).tables()
     wanted = Training.of({}).tables()
     for section, values in PRESETS[name].items():
-        wanted[section] |= values
+        of = wanted[section] if "name" not in values else Training.of({section: values}).tables()
+        wanted[section] = of.get(section, of) | values
     assert found == wanted != Training.of({}).tables()
     given = Training.of({"preset": name, "model": {"layer": "gin", "widths": 7}})
     assert given.model.values() == wanted["model"] | {"layer": "gin", "widths": 7}
     assert Training.of(given.tables()) == given  # what a run directory has needs no preset
     with pytest.raises(SgcnError, match=r"preset is 'gcnn', expected one of gcn, .*'gcn'"):
         Training.of({"preset": "gcnn"})
+
+
+def test_a_preset_gives_way_to_another_sampler_or_optimiser():
+    other = {"optimizer": {"name": "sgd"}, "sampler": {"name": "ladies"}}
+    left, wanted = Training.of({"preset": "deep", **other}), Training.of(other)
+    assert (left.optimizer, left.sampler) == (wanted.optimizer, wanted.sampler)
+    assert left.model.layers == 6
+    decayed = Training.of({"preset": "gcn", "optimizer": {"name": "adam"}})
+    assert decayed.tables()["optimizer"]["weight_decay"] == 5e-4
 
 
 # -- the value ------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     rows = theory.some_rows(graph, first.training.loop.batch_size, seed)
     results: list[dict[str, Any]] = []
     for config in configs:
-        sampler, depth = config.training.sampler, config.training.model.layers
+        sampler, depth = config.training.sampler, config.training.model.depth
         found = theory.propagation_error(
             graph, sampler, rows, draws=args.draws, seed=seed, depth=depth
         )

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from sgcn.errors import SgcnError, TrainingInterrupted
-from sgcn.graph import Graph
+from sgcn.graph import Graph, is_sparse
 from sgcn.nn import Model
 from sgcn.rng import Key
 from sgcn.runs.config import Config, make_config
 from sgcn.sources import NodeSource
 from sgcn.task import split_nodes, train_nodes
 from sgcn.training.loop import fit
+from sgcn.training.options import PRESETS
 
 #: What is tried where an option is `auto`, in this order. An open option stands for the first.
 CANDIDATES: dict[str, tuple[Any, ...]] = {
@@ -22,11 +25,14 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "optimizer.name": ("muon", "adam"),
     "model.dropout": (0.0, 0.5),
     "optimizer.lr": (1.0, 0.3),  # times the usual one; larger ones win short trials and lose runs
+    "model.layers": (2, PRESETS["deep"]["model"]["layers"]),
     "sampler.name": ("neighbor", "labor", "ladies"),
     "estimator.name": ("anchored++", "vrgcn", "sgcn"),
 }
 _STEPS = 100  # of a trial, unless all trials would take more than a third of the run
 _FEW = 10  # steps that tell nothing
+_DEEP_STEPS = 150  # after which deep models are ahead where they will be
+_RARE = 3  # nodes: a column of features that no more of them have names them
 
 #: Makes the model of a configuration for a graph.
 MakeModel = Callable[[Config, Graph], Model]
@@ -45,29 +51,51 @@ class _Trial:
         return self.config.training.tables()[section][name]
 
 
+def names_nodes(graph: Graph) -> bool:
+    """Whether most columns of sparse features belong to a few nodes each, as names do.
+
+    A model that reads a node's own row learns such names by heart, and is ahead for so long that
+    no trial would see it fall behind.
+    """
+    if not is_sparse(graph.x):
+        return False
+    nodes = np.bincount(graph.x.indices, minlength=graph.x.shape[1])
+    return bool(np.median(nodes[nodes > 0]) <= _RARE)
+
+
 def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], None]) -> Config:
     """``config`` with the best of the candidates for each option that is `auto`.
 
     Trials depend on the seed alone. One with costlier steps takes fewer of them. A run that is too
     short for trials, or has no validation nodes, takes the first candidates, and its layer by the
-    kind of labels.
+    data.
     """
-    count = sum(len(CANDIDATES[key]) for key in config.auto)
-    budget = config.training.loop.budget(len(_source(config, graph)))
-    most = min(_STEPS, budget // (3 * max(count, 1)))
+    tried = {key: CANDIDATES[key] for key in config.auto}
+    if "model.layer" in tried and names_nodes(graph):
+        tried["model.layer"] = CANDIDATES["model.layer"][:1]
+        say("model.layer = mean: most columns of the features name single nodes")
+    budget = config.training.loop.budget(len(_source(config, graph))) / 3
+    most = min(_STEPS, int(budget) // max(sum(map(len, tried.values())), 1))
     if most < _FEW or len(split_nodes(graph, 1)) == 0:
         return config
     best: _Trial | None = None
-    for key in config.auto:
-        configs = [_with(config, key, candidate) for candidate in CANDIDATES[key]]
-        costs = [_cost(each, graph) for each in configs]
+    usual = _cost(config, graph)
+    for key, candidates in tried.items():
+        configs = [_with(config, key, candidate) for candidate in candidates]
+        costs = [_cost(each, graph) / usual for each in configs]
+        planned = [max(5, round(most * min(costs) / cost)) for cost in costs]
+        if key == "model.layers":
+            planned = [_DEEP_STEPS] * len(configs)
+        if len(configs) == 1 or np.dot(planned, costs) > budget:
+            config = configs[0]
+            continue
         trials: list[_Trial] = []
-        for each, cost in zip(configs, costs, strict=True):
-            steps = max(5, round(most * min(costs) / cost))
+        for each, steps, cost in zip(configs, planned, costs, strict=True):
             if not trials and best is not None and best.steps == steps:
                 trials.append(replace(best, config=each))  # it is what stands, and was tried
             else:
                 trials.append(_tried(each, graph, make, steps))
+                budget -= steps * cost
         best = _best(trials, graph)
         config = best.config
         by = config.training.task.on(graph).best_by
@@ -75,22 +103,27 @@ def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], N
             f"{t.value(key)} {'-' if t.score is None else format(t.score[by], '.4f')}"
             for t in trials
         )
-        say(f"{key} = {best.value(key)}, by validation {by} after {most} steps: {found}")
+        say(f"{key} = {best.value(key)}, by validation {by} after {max(planned)} steps: {found}")
     return config
 
 
 def _with(config: Config, key: str, candidate: Any) -> Config:
     section, _, name = key.partition(".")
-    tables = config.training.tables()
+    changes = {section: {name: candidate}}
     if key == "optimizer.lr":
-        candidate *= config.training.optimizer.name.usual_lr
-    # Options of one sampler, estimator or optimiser mean nothing to another.
-    dropped: Any = tables[section] if name == "name" else ()
-    if key == "optimizer.name":
-        dropped = config.training.optimizer.name.values()
-    table = {option: value for option, value in tables[section].items() if option not in dropped}
-    made = make_config({"data": config.data, **tables, section: table | {name: candidate}})
-    return replace(made, asked=config.asked)
+        changes[section][name] *= config.training.optimizer.name.usual_lr
+    if key == "model.layers" and candidate == PRESETS["deep"]["model"]["layers"]:
+        changes = PRESETS["deep"]
+    tables = config.training.tables()
+    for section, values in changes.items():
+        # Options of one sampler, estimator or optimiser mean nothing to another.
+        dropped: Any = ()
+        if "name" in values:
+            chosen = config.training.optimizer.name.values()
+            dropped = chosen if section == "optimizer" else tables[section]
+        kept = {option: value for option, value in tables[section].items() if option not in dropped}
+        tables[section] = kept | values
+    return replace(make_config({"data": config.data, **tables}), asked=config.asked)
 
 
 def _tried(config: Config, graph: Graph, make: MakeModel, steps: int) -> _Trial:
@@ -132,7 +165,7 @@ def _cost(config: Config, graph: Graph) -> float:
     training = config.training
     seeds = _source(config, graph).seeds(0, 0)
     batch = training.sampler.sample(
-        graph, seeds, Key(training.loop.seed), training.model.layers,
+        graph, seeds, Key(training.loop.seed), training.model.depth,
         training.sampler.init(graph),
     )  # fmt: skip
     read = sum(block.edges + len(block.src) for block in batch.blocks)

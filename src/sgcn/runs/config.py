@@ -14,9 +14,11 @@ from sgcn.training.options import Auto, Training, check_table
 
 #: Options that `auto` leaves to trials (see `sgcn.runs.choosing`).
 DECIDABLE = (
-    "model.layer", "optimizer.name", "model.dropout", "optimizer.lr", "sampler.name",
-    "estimator.name",
+    "model.layer", "optimizer.name", "model.dropout", "optimizer.lr", "model.layers",
+    "sampler.name", "estimator.name",
 )  # fmt: skip
+#: Those that have no value for it.
+_NAMELESS = ("optimizer.lr", "sampler.name", "estimator.name")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Config:
             "optimizer.name": free,
             "optimizer.lr": free,
             "model.dropout": model.dropout == "auto",
+            "model.layers": free and model.open and self.training.sampler == Training().sampler,
         }
         return tuple(key for key in DECIDABLE if usual.get(key) or key in self.asked)
 
@@ -52,7 +55,7 @@ def make_config(values: Mapping[str, Any]) -> Config:
     """A checked configuration from nested ``values``; what is missing takes its default."""
     tables = {key: value for key, value in values.items() if key != "data"}
     auto = []
-    for option in DECIDABLE[3:]:  # the others have a value for it
+    for option in _NAMELESS:
         section, _, name = option.partition(".")
         table = tables.get(section, {})
         if isinstance(table, Mapping) and table.get(name) == "auto":

@@ -29,7 +29,7 @@ from sgcn.graph import Graph
 from sgcn.machine import peak_memory
 from sgcn.nn import Model, make_model
 from sgcn.runs import curves
-from sgcn.runs.choosing import decide
+from sgcn.runs.choosing import decide, names_nodes
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, SCALING, STATE, SUMMARY, is_run
 from sgcn.task import train_nodes
@@ -69,16 +69,17 @@ def _opened(config: Config, run: Path | None = None) -> tuple[Config, Graph, Sca
 
 
 def _with_model(config: Config, graph: Graph) -> tuple[Config, Model]:
-    """The fresh model, of a layer by the kind of labels if no trial has decided it."""
+    """The fresh model, of a layer by the data if no trial has decided it."""
     training = config.training
     task = training.task.on(graph)
     if isinstance(training.model.layer, Auto):
-        layer = "concat" if task.multi_label else "mean"
+        layer = "concat" if task.multi_label and not names_nodes(graph) else "mean"
         training = replace(training, model=training.model.with_options(layer=layer))
     if isinstance(training.optimizer.name, AutoOptimizer):  # what it stands for
         training = replace(training, optimizer=training.optimizer.with_options(name="muon"))
-    if training.model.dropout == "auto":
-        training = replace(training, model=replace(training.model, dropout=0.0))
+    dropout = 0.0 if training.model.dropout == "auto" else training.model.dropout
+    shape = replace(training.model, dropout=dropout, layers=training.model.depth)
+    training = replace(training, model=shape)
     model = make_model(
         graph.x.shape[1], task.outputs, **training.model.values(), seed=training.loop.seed
     )

@@ -175,7 +175,11 @@ class ModelOptions(Options):
     layer: Options = choice(
         _Layers(), "auto", "kind of layer; auto: mean or concat, by a short trial of both"
     )
-    layers: int = option(2, integer(), "graph layers L", flag="--layers")
+    layers: int | str = option(
+        "auto", auto_or(integer()),
+        "graph layers L; auto: 2, or the preset deep if a short trial finds it better",
+        flag="--layers",
+    )  # fmt: skip
     widths: int | tuple[int, ...] = option(
         128, per_layer(), "width of the layers; concat layers are twice as wide", flag="--widths"
     )
@@ -193,11 +197,22 @@ class ModelOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.widths, tuple) and self.layers == "auto":
+            object.__setattr__(self, "layers", len(self.widths))
         if isinstance(self.widths, tuple) and len(self.widths) != self.layers:
             raise SgcnError(
                 f"model.widths has {len(self.widths)} entries, expected one number or one for each "
                 f"of the {self.layers} layers"
             )
+
+    @property
+    def depth(self) -> int:
+        return 2 if isinstance(self.layers, str) else self.layers
+
+    @property
+    def open(self) -> bool:
+        """Whether a trial may choose another depth: nothing that goes with it is set."""
+        return replace(self, layer=Auto()) == ModelOptions()
 
 
 @dataclass(frozen=True)
@@ -245,7 +260,7 @@ class LoopOptions(Options):
         flag="--epochs",
     )  # fmt: skip
     steps: int | None = option(
-        None, optional(integer()), "steps at most; none: as many as epochs say, or else 3000",
+        None, optional(integer()), "steps at most; none: as many as epochs say, or else 5000",
         flag="--steps",
     )  # fmt: skip
     patience: int | None = option(
@@ -285,7 +300,7 @@ class LoopOptions(Options):
 
 
 #: The most steps of a run that is not told how many.
-_STEPS = 3000
+_STEPS = 5000
 
 
 @dataclass(frozen=True)
@@ -318,8 +333,9 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "sage": {"model": {"layer": "concat", "activation": "relu", "dropout": 0.5}},
     "deep": {
-        "model": {"layers": 4, "dropout": 0.2, "norm": "layer", "residual": True},
-        "optimizer": {"lr": 0.003},
+        "model": {"layers": 6, "widths": 64, "dropout": 0.1},
+        "sampler": {"name": "neighbor", "sizes": 2},
+        "optimizer": {"name": "adam", "lr": 0.005},
     },
 }
 
@@ -387,7 +403,11 @@ class Training:
                     f"{', '.join(SECTIONS)}{nearest(section, SECTIONS)}"
                 )
             check_table(section, table)
-        tables |= {section: values | tables.get(section, {}) for section, values in recipe.items()}
+        for section, values in recipe.items():
+            given = tables.get(section, {})
+            # Options of one sampler or optimiser mean nothing to another.
+            if "name" not in values or given.get("name", values["name"]) == values["name"]:
+                tables[section] = values | given
         estimator = {"name": _ESTIMATOR.default, **tables.get("estimator", {})}
         return cls(
             graph=GraphOptions.of(tables.get("graph", {})),
