@@ -20,13 +20,12 @@ import os
 import warnings
 from collections.abc import Callable
 from statistics import geometric_mean, median
-from time import perf_counter, process_time
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.bound import Machine, seconds_of
+from benchmarks.bound import Machine, clock, seconds_of
 from benchmarks.contestants import csr_tensor
 from benchmarks.engines import set_threads
 from benchmarks.options import add_integers, add_out, check_positive, target
@@ -58,9 +57,9 @@ def measure(name: str, threads: list[int], rounds: int, width: int) -> dict[str,
         for step in range(rounds + 1):
             bound = moved / Machine.measured().bandwidth
             for who, way in ways.items():
-                start = perf_counter()
+                start = clock()
                 out = way()
-                forward = perf_counter() - start
+                forward = clock() - start
                 backward = seconds_of(torch.autograd.grad, out, h, g)
                 if step:  # the first round warms up
                     taken[who, "forward"].append(forward)
@@ -122,14 +121,11 @@ def _seconds(a: Tensor, b: Tensor, threads: int, rounds: int) -> dict[str, float
     }
     if os.environ.get("OPENBLAS_NUM_THREADS") == str(threads):
         ways["numpy"] = lambda: np.matmul(*arrays)
-    clock = process_time if threads == 1 else perf_counter
     taken: dict[str, list[float]] = {who: [] for who in ways}
     for _ in range(rounds):
         for who, way in ways.items():
             way()
-            start = clock()
-            way()
-            taken[who].append(clock() - start)
+            taken[who].append(seconds_of(way))
     return {who: median(times) for who, times in taken.items()}
 
 
