@@ -11,7 +11,7 @@ BENCHMARKS = {
     "sampling": "Time every sampler against published ways to sample, interleaved in one run.",
     "data": "Time importing a graph against only reading its files, interleaved in one run.",
     "step": "Time training steps against torch, PyG, the published procedure and a lower bound.",
-    "product": "Time our products of a graph beside torch's.",
+    "product": "Time our products beside those of torch and NumPy: of a graph, and dense ones.",
     "cost": "Time regular steps against plain ones, snapshots against full-batch steps; memory.",
     "estimators": "Train every sampler with every estimator: gradient error, loss, F1.",
     "convergence": "Time training to the same accuracy: PyG, full batch, sampling, our rules.",

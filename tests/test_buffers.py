@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from learning import labelled, make_engine, small_model
-from sgcn.compute import buffers
+from sgcn.compute import buffers, dense
 from sgcn.compute.buffers import Pool
 from sgcn.compute.exact import LayerRows
 from sgcn.rows import LazyRows, store_of
@@ -36,7 +36,8 @@ def assert_same(ours, plain, inputs, *, exactly: bool = True):
 
 @pytest.mark.parametrize("width", [3, 500])
 @pytest.mark.parametrize("shape", [LARGE, SMALL])
-def test_product(shape, width):
+def test_product(shape, width, monkeypatch):
+    monkeypatch.setattr(dense, "preferred", lambda: False)
     inputs = matrices(shape, (shape[1], width), (width,))
     for plain, some in ((lambda a, w, b: b + torch.mm(a, w), inputs), (torch.mm, inputs[:2])):
         assert_same(buffers.product, plain, some)

@@ -20,3 +20,18 @@ def test_ratios_have_a_key_for_every_product_and_contestant(capsys):
     assert ratios.keys() == {*passes, "small/1/bfloat16/sgcn"}
     assert min(ratios.values()) > 0.0
     assert "of the bound" in capsys.readouterr().out
+
+
+def test_dense_ratios_have_a_key_for_every_product_and_contestant(monkeypatch, capsys):
+    monkeypatch.setattr(product, "DENSE", ((70, 30, 20),))
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    ratios = product.measure_dense([1], 2)
+    assert ratios.keys() == {
+        f"dense/1/{what} 70x30x20/{who}"
+        for what in ("A W", "G W^T", "A^T G")
+        for who in ("torch", "numpy")
+    }
+    assert min(ratios.values()) > 0.0
+    assert "dense/1: numpy takes" in capsys.readouterr().out
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")  # NumPy's threads could be any number
+    assert not any("numpy" in key for key in product.measure_dense([1], 1))

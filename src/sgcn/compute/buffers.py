@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from sgcn.compute import dense
 from sgcn.kernels import activations, dropout
 
 
@@ -149,7 +150,7 @@ class _RowsProduct(torch.autograd.Function):
         ctx.save_for_backward(table, ids)
         out = empty(len(ids), weight.shape[1])
         for part, some in zip(_parts(out), _parts(ids), strict=True):
-            torch.mm(table.index_select(0, some).float(), weight, out=part)
+            dense.multiply(table.index_select(0, some).float(), weight, part)
         return out
 
     @staticmethod
@@ -158,13 +159,13 @@ class _RowsProduct(torch.autograd.Function):
         table, ids = ctx.saved_tensors
         by_weight = torch.zeros(table.shape[1], g.shape[1])
         for part, some in zip(_parts(g), _parts(ids), strict=True):
-            by_weight.addmm_(table.index_select(0, some).float().T, part)
+            by_weight += multiply(table.index_select(0, some).float().T, part)
         return by_weight, None, None
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
     """A B of float32 matrices on the CPU, of which no gradient is asked."""
-    return torch.mm(a, b, out=empty(a.shape[0], b.shape[1]))
+    return dense.multiply(a, b, empty(a.shape[0], b.shape[1]))
 
 
 def numbers(h: Tensor) -> npt.NDArray[Any]:

@@ -115,7 +115,7 @@ class Attention(Layer):
 
     def forward(self, block: Operator, h: Tensor) -> Tensor:
         n_dst = block.shape[0]
-        turned = (h @ self.weight).view(len(h), self.heads, -1)
+        turned = _times(h, self.weight).view(len(h), self.heads, -1)
         own = block.own((turned * self.right).sum(-1))
         assert isinstance(own, Tensor)
         indptr, indices, weights = block.csr()
