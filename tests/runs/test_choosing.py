@@ -152,6 +152,34 @@ def test_nothing_is_left_of_a_run_whose_options_are_bad(own, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+def test_estimators_with_far_worse_gradients_are_out_whatever_they_score(own, monkeypatch):
+    scores = {"anchored++": 0.5, "vrgcn": 0.6, "sgcn": 0.9}
+    monkeypatch.setattr(choosing, "_tried", lambda config, *_: choosing._Trial(
+        config, 10, {"f1_micro": scores[config.training.estimator_name], "loss": 1.0},
+        {"anchored++": 0.1, "vrgcn": 0.9, "sgcn": 1.1}[config.training.estimator_name],
+    ))  # fmt: skip
+    said = []
+    config = make_config({"data": own, "estimator": {"name": "auto"}, "sampler": {"sizes": 2},
+                          "model": {"layer": "mean", "dropout": 0.0}, "optimizer": {"lr": 0.1},
+                          "training": {"steps": 3000}})  # fmt: skip
+    _, graph, _ = prepare(config)
+    found = choosing.decide(config, graph, lambda c, g: None, said.append, lambda *_: None)
+    assert found.training.estimator_name == "vrgcn"
+    assert said == [
+        "estimator.name = vrgcn, by validation f1_micro after 100 steps: anchored++ 0.5000 "
+        "(error x cost 0.1), vrgcn 0.6000 (error x cost 0.9), sgcn 0.9000 (error x cost 1.1)"
+    ]
+
+
+def test_the_error_of_gradients_is_measured_where_samplers_are_tried(own, tmp_path, capsys):
+    options = ["--steps", "600", "--lr", "0.01", "--estimator", "auto", *SMALL]
+    assert main(["train", own, *options, "--out", str(tmp_path / "run")]) == 0
+    line = next(line for line in capsys.readouterr().err.split("\n") if "estimator.name =" in line)
+    error = {name: float(re.search(rf"{re.escape(name)} \S+ \(error x cost (\S+)\)", line)[1])
+             for name in ("anchored++", "sgcn")}  # fmt: skip
+    assert 0 < error["anchored++"] < error["sgcn"]
+
+
 def test_a_summary_names_what_was_chosen(own, tmp_path):
     run = tmp_path / "run"
     assert main(["train", own, "--sampler", "auto", "--steps", "400", "--quiet", *SMALL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from sgcn.rng import Key
 from sgcn.runs.config import Config, make_config
 from sgcn.sources import NodeSource
 from sgcn.task import split_nodes, train_nodes
-from sgcn.training.loop import fit
-from sgcn.training.options import PRESETS
+from sgcn.training.events import ProbeEvent
+from sgcn.training.loop import Callback, fit
+from sgcn.training.options import PRESETS, LoopOptions
 
 #: What is tried where an option is `auto`, in this order. An open option stands for the first.
 CANDIDATES: dict[str, tuple[Any, ...]] = {
@@ -34,21 +36,33 @@ _FEW = 10  # steps that tell nothing
 _DEEP_STEPS = 150  # after which deep models are ahead where they will be
 _RARE = 3  # nodes: a column of features that no more of them have names them
 
+#: Choices by the gradient's error first: by its square times the cost of a step.
+_BY_ERROR = ("sampler.name", "estimator.name")
+_NEAR = 10.0  # times the least such product: what has more is worse whatever it scores
+
 #: Makes the model of a configuration for a graph.
 MakeModel = Callable[[Config, Graph], Model]
+#: Makes what looks at the gradient's error every ``probe_every`` steps, or refuses to.
+MakeProbe = Callable[[LoopOptions, Model], Callback]
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A candidate's configuration, and its best score on validation nodes, if it could be run."""
+    """A candidate's configuration, and its best score on validation nodes, if it could be run.
+
+    ``error`` is the square of the gradient's relative error times the cost of a step.
+    """
 
     config: Config
     steps: int
     score: dict[str, float] | None
+    error: float | None = None
 
-    def value(self, key: str) -> Any:
+    def words(self, key: str, by: str) -> str:
         section, _, name = key.partition(".")
-        return self.config.training.tables()[section][name]
+        score = "-" if self.score is None else format(self.score[by], ".4f")
+        error = "" if self.error is None else f" (error x cost {self.error:.2g})"
+        return f"{self.config.training.tables()[section][name]} {score}{error}"
 
 
 def names_nodes(graph: Graph) -> bool:
@@ -63,12 +77,15 @@ def names_nodes(graph: Graph) -> bool:
     return bool(np.median(nodes[nodes > 0]) <= _RARE)
 
 
-def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], None]) -> Config:
+def decide(
+    config: Config, graph: Graph, make: MakeModel, say: Callable[[str], None],
+    make_probe: MakeProbe | None = None,
+) -> Config:  # fmt: skip
     """``config`` with the best of the candidates for each option that is `auto`.
 
-    Trials depend on the seed alone. One with costlier steps takes fewer of them. A run that is too
-    short for trials, or has no validation nodes, takes the first candidates, and its layer by the
-    data.
+    With ``make_probe`` samplers and estimators are chosen by the gradient's error too. Trials
+    depend on the seed alone. One with costlier steps takes fewer of them. A run that is too
+    short for trials, or has no validation nodes, takes the first candidates, its layer by the data.
     """
     tried = {key: CANDIDATES[key] for key in config.auto}
     if "model.layer" in tried and names_nodes(graph):
@@ -89,21 +106,20 @@ def decide(config: Config, graph: Graph, make: MakeModel, say: Callable[[str], N
         if len(configs) == 1 or np.dot(planned, costs) > budget:
             config = configs[0]
             continue
+        probe = make_probe if key in _BY_ERROR else None
         trials: list[_Trial] = []
         for each, steps, cost in zip(configs, planned, costs, strict=True):
-            if not trials and best is not None and best.steps == steps:
+            if not trials and not probe and best is not None and best.steps == steps:
                 trials.append(replace(best, config=each))  # it is what stands, and was tried
             else:
-                trials.append(_tried(each, graph, make, steps))
+                trials.append(_tried(each, graph, make(each, graph), steps, cost, probe))
                 budget -= steps * cost
-        best = _best(trials, graph)
+        best = _best(_near(trials), graph)
         config = best.config
         by = config.training.task.on(graph).best_by
-        found = ", ".join(
-            f"{t.value(key)} {'-' if t.score is None else format(t.score[by], '.4f')}"
-            for t in trials
-        )
-        say(f"{key} = {best.value(key)}, by validation {by} after {max(planned)} steps: {found}")
+        found = ", ".join(trial.words(key, by) for trial in trials)
+        value = best.words(key, by).split()[0]
+        say(f"{key} = {value}, by validation {by} after {max(planned)} steps: {found}")
     return config
 
 
@@ -126,17 +142,38 @@ def _with(config: Config, key: str, candidate: Any) -> Config:
     return replace(make_config({"data": config.data, **tables}), asked=config.asked)
 
 
-def _tried(config: Config, graph: Graph, make: MakeModel, steps: int) -> _Trial:
+def _tried(
+    config: Config, graph: Graph, model: Model, steps: int, cost: float,
+    make_probe: MakeProbe | None,
+) -> _Trial:  # fmt: skip
+    every = None if make_probe is None else max(1, steps // 3)
+    training = config.training.changed(probe_every=every)
+    probes = [] if make_probe is None else [make_probe(training.loop, model)]
     try:
         fitted = fit(
-            make(config, graph), graph, training=config.training, progress=False, epochs=None,
-            steps=steps, patience=None, evaluate_every=max(1, steps // 4), probe_every=None,
+            model, graph, training=training, callbacks=probes, progress=False, epochs=None,
+            steps=steps, patience=None, evaluate_every=max(1, steps // 4),
         )  # fmt: skip
     except TrainingInterrupted:
         raise
     except SgcnError:  # cannot be combined, or diverges
         return _Trial(config, steps, None)
-    return _Trial(config, steps, fitted.validation)
+    errors = [
+        max(event.relative_mse, 1e-30)
+        for event in fitted.events or ()
+        if isinstance(event, ProbeEvent)
+        and 2 * event.step >= steps  # nothing is corrected at first
+    ]
+    error = cost * geometric_mean(errors) if errors else None
+    return _Trial(config, steps, fitted.validation, error)
+
+
+def _near(trials: list[_Trial]) -> list[_Trial]:
+    """Those whose gradients are not far worse, step for step of the same cost."""
+    known = [trial.error for trial in trials if trial.error is not None]
+    if not known:
+        return trials
+    return [t for t in trials if t.error is not None and t.error <= _NEAR * min(known)]
 
 
 def _best(trials: list[_Trial], graph: Graph) -> _Trial:

@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain, count
@@ -29,7 +28,7 @@ from sgcn.graph import Graph
 from sgcn.machine import peak_memory
 from sgcn.nn import Model, make_model
 from sgcn.runs import curves
-from sgcn.runs.choosing import decide, names_nodes
+from sgcn.runs.choosing import MakeProbe, decide, names_nodes
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, SCALING, STATE, SUMMARY, is_run
 from sgcn.task import train_nodes
@@ -38,12 +37,9 @@ from sgcn.training.checks import check_features, rehearse
 from sgcn.training.events import to_json
 from sgcn.training.loop import Callback, Fitted, fit
 from sgcn.training.optimizers import Auto as AutoOptimizer
-from sgcn.training.options import Auto, LoopOptions
+from sgcn.training.options import Auto
 from sgcn.training.sinks import JsonLines, Progress, Sink
 from sgcn.version import __version__
-
-#: Makes what looks at the gradient's error every ``probe_every`` steps, or refuses to.
-MakeProbe = Callable[[LoopOptions, Model], Callback]
 
 
 def prepare(config: Config) -> tuple[Config, Graph, Model]:
@@ -152,7 +148,7 @@ def train(
     if trials and config.auto and not resume:
         say = (lambda line: None) if quiet else partial(print, file=sys.stderr, flush=True)
         try:
-            config = decide(config, graph, lambda c, g: _with_model(c, g)[1], say)
+            config = decide(config, graph, lambda c, g: _with_model(c, g)[1], say, make_probe)
         except TrainingInterrupted as stopped:
             raise TrainingInterrupted(
                 "stopped while options were tried, before the run began: nothing was written",
