@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.experiments.core import ROWS, Experiment, Plan, Run, by_case, grouped
+from sgcn.experiments.core import Experiment, Plan, Run, by_case, grouped
 from sgcn.experiments.measures import CURVES, curve, spread
 from sgcn.runs.drawing import QUIET, save, sheet, styled
 
-COLOURS = {"sgcn": "#c0632b", "sgcn+": "#3f7fc1", "sgcn++": "#1b6e4a", "full": "#4a4a4a"}
+COLOURS = {
+    "sgcn": "#c0632b", "sgcn+": "#3f7fc1", "sgcn++": "#1b6e4a", "full": "#4a4a4a",
+    "anchored": "#b04a8a", "anchored++": "#7a3fb0", "default": "#c9a227",
+}  # fmt: skip
 
 
 @styled()
@@ -135,8 +138,11 @@ def _dots(experiment: Experiment, runs: Sequence[Run]) -> Any:
             words = quantity.replace("_", " ")
             for group in by_case(here):
                 case = group[0].case
-                kinds, colour = [*ROWS[case.sampler].estimators], COLOURS[case.estimator]
-                shift = 0.22 * (kinds.index(case.estimator) - (len(kinds) - 1) / 2)
+                beside = [run for run in here if run.case.sampler == case.sampler]
+                kinds = list(dict.fromkeys(run.case.estimator for run in beside))
+                colour = COLOURS[case.estimator]
+                middle = (len(kinds) - 1) / 2
+                shift = 0.66 / max(len(kinds), 3) * (kinds.index(case.estimator) - middle)
                 at = rows.index(case.label("{sampler} {setting}")) + shift
                 mean, deviation = spread(group, quantity)
                 axis.errorbar(mean, at, xerr=np.nan_to_num(deviation), color=colour, marker="o",
