@@ -23,7 +23,7 @@ import torch
 from tqdm import tqdm
 
 from sgcn.analysis.variance import measure
-from sgcn.errors import SgcnError, TrainingDiverged
+from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.estimators.engine import Engine
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, TRAIN, Case, Plan, Run
 from sgcn.experiments.data import fingerprint
@@ -192,7 +192,13 @@ def _threads(number: int | None) -> Iterator[None]:
 def perform(job: Job) -> None:
     """One run; its file is written when all is known."""
     found = {"failed": None, "threads": torch.get_num_threads()}
-    found |= _probe(job) if job.kind == PROBE else _train(job)
+    try:
+        found |= _probe(job) if job.kind == PROBE else _train(job)
+    except TrainingInterrupted as stopped:
+        raise TrainingInterrupted(
+            f"stopped in {job.name}: the same command goes on with the runs that are left",
+            stopped.exit_code - 128, stopped.fitted,
+        ) from None  # fmt: skip
     job.file.parent.mkdir(parents=True, exist_ok=True)
     facts = {"kind": job.kind, "name": job.name, "config": _sections(job.values)}
     write_text(job.file, to_json(facts | found) + "\n")
