@@ -85,6 +85,7 @@ def test_an_experiment_writes_all_its_files(name: str, everything: Path) -> None
     assert not any(row["paper"] for row in rows)
     # Letters are drawn as shapes; what they say is in a comment.
     assert "not in the paper" in files[".svg"].read_text()
+    assert f"{EXPERIMENTS[name].title}, reading code" in files[".svg"].read_text()
     page = files[".md"].read_text()
     assert page.startswith(f"# {EXPERIMENTS[name].title}, reading `code`\n")
     assert f"Reading `code`: {core.READINGS['code'].words}.\n" in page

@@ -15,7 +15,6 @@ from sgcn.experiments.core import (
     Case,
     Experiment,
     Plan,
-    case,
     default_row,
     rows,
 )
@@ -46,10 +45,12 @@ def _paper_seconds(dataset: str, case: Case, quantity: str) -> Sequence[float]:
 
 def _all_rows(plan: Plan, data: Dataset) -> list[Case]:
     """The paper's, ours on samplers that have all of the paper's, and what `sgcn train` does."""
-    free = [name for name in plan.samplers if len(ROWS[name].estimators) == 3]
-    ours = [case(plan, data, sampler, estimator) for sampler in free for estimator in OURS]
-    default = [default_row(plan, data)] if "neighbor" in free else []
-    return [*rows(plan, data, plan.samplers), *ours, *default]
+    made = []
+    for sampler in plan.samplers:
+        ours = OURS if len(ROWS[sampler].estimators) == 3 else ()
+        made += rows(plan, data, [sampler], [*ROWS[sampler].estimators, *ours])
+        made += [default_row(plan, data)] if sampler == "neighbor" else []
+    return made
 
 
 def _sampled(plan: Plan) -> list[str]:

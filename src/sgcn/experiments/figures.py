@@ -28,10 +28,11 @@ def write(experiment: Experiment, plan: Plan, runs: Sequence[Run], paths: Sequen
     broken = f" {_many(failed, 'run')} diverged." if failed else ""
     epochs = " or ".join(_many(count, "epoch") for count in sorted({run.epochs for run in runs}))
     words = (
-        f"{'; '.join(notes)}.\nBudget {plan.budget}: {epochs} of 10 batches, width {plan.width}, "
-        f"{_many(plan.runs, 'run')}; mean and one standard deviation.{broken}"
+        f"{'; '.join(notes)}.\nBudget {plan.budget}: {epochs} of 10 sampled steps, width "
+        f"{plan.width}, {_many(plan.runs, 'run')}; mean and one standard deviation.{broken}"
     )
-    figure.suptitle(experiment.title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    title = f"{experiment.title}, reading {plan.reading}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     figure.supxlabel(words, x=0.01, ha="left", fontsize=7.5, color=QUIET)
     save(figure, paths)
 
