@@ -357,6 +357,27 @@ def ppi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     return graph
 
 
+@pytest.mark.parametrize(
+    ("name", "paper", "note"),
+    [
+        (
+            "ppi-large-go2016",
+            "ppi-large",
+            "labels of 2016: the paper's ppi-large, but not its labels",
+        ),
+        ("ppi-go2016", "ppi", "labels of 2016: the paper's ppi, but not its labels"),
+        ("flickr-social", None, "not in the paper"),
+    ],
+)
+def test_graphs_with_other_labels_say_so(
+    name: str, paper: str | None, note: str, tmp_path: Path
+) -> None:
+    data.load(TINY).save(tmp_path / name)
+    (found,) = datasets.find([str(tmp_path / name)], "paper", False)
+    assert (found.paper, found.same, found.note) == (paper, False, note)
+    assert found.title == f"{name} ({note.partition(':')[0]})"
+
+
 @pytest.mark.usefixtures("ppi", "no_pictures")
 def test_the_papers_numbers_stand_beside_the_papers_dataset() -> None:
     """The graph with the paper's name; the same by its path, which anyone may have made."""

@@ -57,7 +57,7 @@ class Dataset:
         if self.same:
             return "the paper's dataset"
         if Path(self.source).stem in _REBUILT:
-            return f"the paper's {self.paper} with labels of 2016: not the original labels"
+            return f"labels of 2016: the paper's {self.paper}, but not its labels"
         if self.replaced:
             return f"stand-in for {self.paper}: not the same labels/graph"
         if self.paper:
