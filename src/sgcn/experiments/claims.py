@@ -15,12 +15,15 @@ Measure = Callable[[Sequence[Run]], Margins]
 
 
 class Claim(NamedTuple):
-    """It was seen where its margin is above ``least``. Without ``words`` the paper says nothing."""
+    """It was seen where its margin is above 0, or under ``most`` if there is such a number.
+
+    Without ``words`` the paper says nothing.
+    """
 
     words: str | None
     margins: Measure
     unit: str  # of the margins, and what they are
-    least: float = 0.0
+    most: float | None = None
 
     def sentence(self, runs: Sequence[Run]) -> str:
         found = list(self.margins(runs))
@@ -28,7 +31,8 @@ class Claim(NamedTuple):
         by = f"{self.unit}: {by or 'nothing to compare'}."
         if self.words is None:
             return f"The paper draws no conclusion from this figure; {by}"
-        seen = sum(margin > self.least for _, margin in found)
+        most = self.most
+        seen = sum(margin > 0.0 if most is None else margin < most for _, margin in found)
         verdict = "was not put to the test"
         if found:
             verdict = f"was seen in {seen} of {len(found)} cases"
