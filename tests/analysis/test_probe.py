@@ -15,6 +15,7 @@ from helpers import SMALL, dense_block, propagation_of, weighted_by
 from learning import bits, drive, frozen, labelled, make_engine, small_model
 from sgcn import Key, SgcnError, fit
 from sgcn.analysis import GradientProbe, Mean, Split
+from sgcn.analysis.probe import Measured
 from sgcn.estimators import make_estimator
 from sgcn.estimators.engine import Engine
 from sgcn.nn import ACTIVATIONS
@@ -399,7 +400,25 @@ def test_nothing_measured_is_a_summary_too():
     found = GradientProbe().summary()
     assert found["relative_mse"] is None
     assert found["geometric_relative_mse"] is None
-    assert found["by_layer"] == found["steps"] == []
+    assert found["by_layer"] == found["by_distance"] == found["steps"] == []
+
+
+def test_distances_are_binned_by_doubling():
+    """1, 2, 3 to 4, 5 to 8, ..; a step before the first snapshot is in none."""
+    errors = {None: 9.0, 1: 1.0, 2: 2.0, 3: 4.0, 4: 16.0, 5: 3.0, 8: 3.0, 9: 0.0, 16: 5.0, 17: 7.0}
+    nothing = Mean(0.0, 0.0)
+    steps = [
+        Measured(0, since, 1.0, Split(Mean(mse, 0.5), nothing, nothing), [])
+        for since, mse in errors.items()
+    ]
+    found = GradientProbe(steps=steps).summary()["by_distance"]
+    assert [(d["from"], d["to"], d["measured"]) for d in found] == [
+        (1, 1, 1), (2, 2, 1), (3, 4, 2), (5, 8, 2), (9, 16, 2), (17, 32, 1),
+    ]  # fmt: skip
+    assert [d["relative_mse"] for d in found] == [1.0, 2.0, 10.0, 3.0, 2.5, 7.0]
+    assert found[2]["geometric_relative_mse"] == pytest.approx(8.0)
+    assert found[4]["geometric_relative_mse"] is None  # of an error of 0
+    assert found[2]["relative_mse_error"] == pytest.approx(0.5 / 2**0.5)
 
 
 @pytest.mark.parametrize("head", [True, False])

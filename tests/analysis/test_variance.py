@@ -59,8 +59,10 @@ def test_what_it_writes_and_says(data, tmp_path, capsys):
             assert [layer["embedding_mse"] is None for layer in part["by_layer"]] == [0, 0, 1]
     said = capsys.readouterr()
     assert said.err == ""
-    heading, *rows = said.out.splitlines()
-    assert heading.split() == ["sampler", "estimator", "mse", "bias^2", "variance"]
+    heading, *rows = said.out.partition("\n\n")[0].splitlines()
+    assert heading.split() == [
+        "sampler", "estimator", "mse", "bias^2", "variance", "geometric", "mse",
+    ]  # fmt: skip
     for row, result in zip(rows, found["results"], strict=True):
         cells = row.split()
         assert cells[:2] == [result["sampler"], result["estimator"]]
@@ -70,11 +72,43 @@ def test_what_it_writes_and_says(data, tmp_path, capsys):
             for name in ("mse", "bias2", "variance")
             for error in ("", "_error")
         ]
+        each = [step["relative_mse"] for step in result["steps"]]
+        assert numbers.pop() == pytest.approx(np.prod(each) ** (1 / 3), rel=0.01)
         assert numbers == pytest.approx(wanted, rel=0.51)  # an error bar has one digit
         assert numbers[::2] == pytest.approx(wanted[::2], rel=0.01)
     text = picture.read_text()
     assert text.startswith("<?xml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v.json", "v.svg"]
+
+
+def test_errors_by_the_distance_from_the_snapshot(data, tmp_path, capsys):
+    """Snapshots are steps 0 and 10: steps 3, 7 and 11 are 3, 7 and 1 steps after one."""
+    out = tmp_path / "v.json"
+    more = ["--set", "estimator.restart=never", "--out", out]
+    assert run(data, "--estimators", "sgcn,anchored", *QUICK, *more) == 0
+    plain, corrected = json.loads(out.read_text())["results"]
+    assert plain["by_distance"] == []
+    errors = dict(zip((3, 7, 1), corrected["steps"], strict=True))
+    assert [step["since_snapshot"] for step in errors.values()] == [3, 7, 1]
+    assert [(d["from"], d["to"], d["measured"]) for d in corrected["by_distance"]] == [
+        (1, 1, 1), (3, 4, 1), (5, 8, 1),
+    ]  # fmt: skip
+    for d, since in zip(corrected["by_distance"], (1, 3, 7), strict=True):
+        assert d["relative_mse"] == errors[since]["relative_mse"]
+        assert d["relative_mse_error"] == errors[since]["relative_mse_error"]
+    title, heading, *rows = capsys.readouterr().out.partition("\n\n")[2].splitlines()
+    assert title == "geometric mse by steps since the last snapshot"
+    assert heading.split() == ["sampler", "estimator", "1", "3-4", "5-8"]
+    assert rows[0].split()[2:4] == ["no", "snapshots:"]
+    assert float(rows[0].split()[4]) == pytest.approx(plain["geometric_relative_mse"], rel=0.01)
+    shown = [float(cell) for cell in rows[1].split()[2:]]
+    wanted = [errors[since]["relative_mse"] for since in (1, 3, 7)]
+    assert shown == pytest.approx(wanted, rel=0.01)
+
+
+def test_without_snapshots_there_are_no_distances(data, capsys):
+    assert run(data, "--estimators", "sgcn", *QUICK) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_a_seed_is_a_result(data, tmp_path):

@@ -165,15 +165,35 @@ class GradientProbe:
         nothing = Split(*[Mean(math.nan, math.nan)] * 3)
         total = over([step.total for step in self.steps]) if self.steps else nothing
         layers = zip(*(step.layers for step in self.steps), strict=True)
-        each = [step.total.mse.value for step in self.steps]
-        known = bool(each) and min(each) > 0
         return {
             **total.as_dict(),
-            # The mean that one bad step does not rule.
-            "geometric_relative_mse": geometric_mean(each) if known else None,
+            "geometric_relative_mse": _geometric(self.steps),
+            "by_distance": _by_distance(self.steps),
             "by_layer": [over(parts).as_dict() for parts in layers],
             "steps": [step.as_dict() for step in self.steps],
         }
+
+
+def _geometric(steps: Sequence[Measured]) -> float | None:
+    """The mean that one bad step does not rule; none where an error is 0."""
+    each = [step.total.mse.value for step in steps]
+    return geometric_mean(each) if each and min(each) > 0 else None
+
+
+def _by_distance(steps: Sequence[Measured]) -> list[dict[str, Any]]:
+    """Errors by the number of steps since the last snapshot: 1, 2, 3 to 4, 5 to 8, .."""
+    bins: dict[int, list[Measured]] = {}
+    for step in steps:
+        if step.since_snapshot is not None:
+            bins.setdefault((step.since_snapshot - 1).bit_length(), []).append(step)
+    return [
+        {
+            "from": 2**power // 2 + 1, "to": 2**power, "measured": len(here),
+            **numbers(relative_mse=over([step.total.mse for step in here])),
+            "geometric_relative_mse": _geometric(here),
+        }
+        for power, here in sorted(bins.items())
+    ]  # fmt: skip
 
 
 # -- one draw -----------------------------------------------------------------------------------

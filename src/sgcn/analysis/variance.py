@@ -1,5 +1,6 @@
 """What `sgcn variance` does: one training run for each sampler and estimator, probed on its way,
-a table of them, and a picture: errors against steps, a row a sampler, a line an estimator."""
+tables of them, and a picture: errors against steps, and against the distance from the last
+snapshot; a row a sampler, a line an estimator."""
 
 from __future__ import annotations
 
@@ -87,9 +88,13 @@ COLUMNS = {
 }
 
 
+#: Of the mean-square error, over steps.
+_GEOMETRIC = "geometric_relative_mse"
+
+
 def heading() -> str:
     titles = "".join(f"{title:>22}" for title, _ in COLUMNS.values())
-    return f"{'sampler':<10}{'estimator':<12}{titles}"
+    return f"{'sampler':<10}{'estimator':<12}{titles}{'geometric mse':>15}"
 
 
 def row(result: Mapping[str, Any]) -> str:
@@ -104,7 +109,27 @@ def row(result: Mapping[str, Any]) -> str:
         shown = "-" if value is None else f"{value:.3g}"
         shown += "" if value is None or error is None else f" +- {error:.1g}"
         start += f"{shown:>22}"
-    return start
+    return f"{start}{_cell(result[_GEOMETRIC]):>15}"
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def distances(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A table of the errors by the steps since the last snapshot, if any were taken."""
+    ends = sorted({(d["from"], d["to"]) for result in results for d in result["by_distance"]})
+    if not ends:
+        return
+    yield ""
+    yield "geometric mse by steps since the last snapshot"
+    titles = "".join(f"{low if low == high else f'{low}-{high}':>10}" for low, high in ends)
+    yield f"{'sampler':<10}{'estimator':<12}{titles}"
+    for result in results:
+        found = {(d["from"], d["to"]): _cell(d[_GEOMETRIC]) for d in result["by_distance"]}
+        cells = "".join(f"{found.get(end, ''):>10}" for end in ends)
+        none = f"  no snapshots: {_cell(result[_GEOMETRIC])}"
+        yield f"{result['sampler']:<10}{result['estimator']:<12}{cells if found else none}".rstrip()
 
 
 @styled()
@@ -112,11 +137,12 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
     """Draw ``results`` of `sgcn variance` into ``out``; its name says the format."""
     samplers = list(dict.fromkeys(result["sampler"] for result in results))
     estimators = list(dict.fromkeys(result["estimator"] for result in results))
-    size = 12.0, 3.2 * len(samplers)
-    figure, axes = sheet(len(samplers), len(COLUMNS), *size, sharex=True, sharey="row")
+    size = 15.0, 3.2 * len(samplers)
+    figure, axes = sheet(len(samplers), len(COLUMNS) + 1, *size, sharex="col", sharey="row")
     for result in results:
-        line = axes[samplers.index(result["sampler"])]
+        *line, last = axes[samplers.index(result["sampler"])]
         color = f"C{estimators.index(result['estimator'])}"
+        _draw_distances(last, result, color)
         for axis, name in zip(line, COLUMNS, strict=True):
             keys = ("step", name, f"{name}_error")  # what is missing is NaN, and has no error
             at, value, error = (np.array([s[k] for s in result["steps"]], float) for k in keys)
@@ -128,8 +154,25 @@ def draw(results: Sequence[Mapping[str, Any]], out: Path) -> None:
             )  # fmt: skip
     for line, sampler in zip(axes, samplers, strict=True):
         line[0].set(ylabel=f"{sampler}\nrelative to |G|²", yscale="log")
+        line[-1].set_xscale("log", base=2)
+        line[-1].xaxis.set_major_formatter("{x:.0f}")
     for column, (_, title) in enumerate(COLUMNS.values()):
         axes[0, column].set_title(title)
         axes[-1, column].set_xlabel("step")
+    axes[0, -1].set_title("mean-square error; dashed: without snapshots")
+    axes[-1, -1].set_xlabel("steps since the last snapshot")
     axes[0, 0].legend()
     save(figure, [out])
+
+
+def _draw_distances(axis: Any, result: Mapping[str, Any], color: str) -> None:
+    """Every measured step as a dot, and their geometric means as a line."""
+    known = [d for d in result["by_distance"] if d[_GEOMETRIC] is not None]
+    if not result["by_distance"] and result[_GEOMETRIC] is not None:
+        axis.axhline(result[_GEOMETRIC], color=color, ls="--", lw=1.2)
+    taken = [s for s in result["steps"] if s["since_snapshot"]]
+    if known:
+        dots = ([s[key] for s in taken] for key in ("since_snapshot", "relative_mse"))
+        axis.plot(*dots, ".", color=color, ms=4, alpha=0.35)
+        middle = [math.sqrt(d["from"] * d["to"]) for d in known]
+        axis.plot(middle, [d[_GEOMETRIC] for d in known], color=color, marker="o", ms=4)

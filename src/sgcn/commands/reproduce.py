@@ -3,10 +3,12 @@
 examples:
   sgcn reproduce list                                   what there is
   sgcn reproduce f1-table --data debian,my/ppi.npz --epochs 20 --jobs 2
+  sgcn reproduce f1-table --data debian --reading best  the learning rate of every row by validation
   sgcn reproduce decomposition --stand-in               a generated graph for one that is not here
   sgcn reproduce all --budget quick --data debian       everything, small
 
-Run it again after a stop: runs that are done are not repeated.
+Run it again after a stop: runs that are done are not repeated. Files of runs/ that other machines
+have made may be put together; --known writes the pages of those that are there.
 """
 
 from __future__ import annotations
@@ -28,6 +30,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--stand-in", action="store_true",
         help="take generated graphs for datasets of the paper that are not here",
     )  # fmt: skip
+    parser.add_argument(
+        "--reading", choices=("code", "text", "best"), default="code",
+        help="settings of the authors' code, of the paper's text, or of the code with the best of "
+        "four learning rates for every row; default: %(default)s",
+    )  # fmt: skip
     parser.add_argument("--runs", type=int, metavar="N", help="seeds; default: 3, or 2 for quick")
     parser.add_argument(
         "--budget", choices=("quick", "paper"), default="paper", help="default: %(default)s"
@@ -46,6 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("reproduction"), metavar="DIR", help="default: %(default)s"
     )
+    parser.add_argument("--known", action="store_true", help="run nothing; write what is there")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
@@ -66,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
     samplers = None if args.samplers is None else tuple(split_names(args.samplers))
     changes = {"runs": args.runs, "epochs": args.epochs, "samplers": samplers}
     given = {key: value for key, value in changes.items() if value is not None}
-    plan = replace(PLANS[args.budget], restart=args.restart, **given)
+    plan = replace(PLANS[args.budget], restart=args.restart, reading=args.reading, **given)
     check("--runs", plan.runs, integer())
     check("--epochs", plan.epochs, integer())
     for name in plan.samplers:
@@ -87,7 +95,9 @@ def run(args: argparse.Namespace) -> None:
     for name, experiment in chosen.items():
         if not args.quiet:
             print(f"{name}: {experiment.title}", flush=True)
-        runs = execute.run_all(cases[name], plan, args.out, jobs=args.jobs, quiet=args.quiet)
+        runs = execute.run_all(
+            cases[name], plan, args.out, jobs=args.jobs, quiet=args.quiet, start=not args.known
+        )
         paths = output.write(name, experiment, plan, runs, args.out, _command(args, name))
         if not args.quiet:
             print(f"{', '.join(str(path) for path in paths)}", flush=True)
@@ -101,7 +111,7 @@ def _command(args: argparse.Namespace, name: str) -> str:
     if args.data is not None:
         words += ["--data", ",".join(one.rpartition("/")[2] for one in split_names(args.data))]
     words += ["--stand-in"] if args.stand_in else []
-    words += ["--budget", args.budget]
+    words += ["--reading", args.reading, "--budget", args.budget]
     for option in ("runs", "epochs", "samplers"):
         value = getattr(args, option)
         words += [] if value is None else [f"--{option}", str(value)]
@@ -111,15 +121,16 @@ def _command(args: argparse.Namespace, name: str) -> str:
 
 def _listing() -> str:
     from sgcn.experiments import EXPERIMENTS
-    from sgcn.experiments.core import PLANS
+    from sgcn.experiments.core import PLANS, READINGS
 
     lines = []
     for name, experiment in EXPERIMENTS.items():
         lines.append(f"{name:<18}{experiment.title}")
         lines.append(f"{'':<18}in the paper on {', '.join(experiment.data)}")
     lines.append("")
+    lines += [f"--reading {name:<5} {reading.words}" for name, reading in READINGS.items()]
     lines += [
-        f"--budget {plan.budget:<6} {plan.epochs} epochs of 10 batches, width {plan.width}, "
+        f"--budget {plan.budget:<6} {plan.epochs} epochs of 10 sampled steps, width {plan.width}, "
         f"{plan.runs} runs; tables over samplers have {', '.join(plan.samplers)}"
         for plan in PLANS.values()
     ]

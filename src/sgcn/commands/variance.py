@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> None:
             print(variance.heading())
         print(variance.row(result), flush=True)
         results.append(result)
+    for line in variance.distances(results):
+        print(line)
     if args.out is not None:
         facts = {"data": configs[0].data, "steps": args.steps, "probes": args.probes,
                  "every": args.every, "seed": configs[0].training.loop.seed}  # fmt: skip

@@ -19,6 +19,9 @@ from sgcn.store import HEADER, is_graph
 
 PAPER_DATA = ("ppi", "ppi-large", "flickr", "reddit", "yelp")
 
+#: The paper's graphs with labels that were rebuilt from gene annotations of 2016.
+_REBUILT = {f"{name}-go2016": name for name in ("ppi", "ppi-large")}
+
 #: What --stand-in takes for a dataset that is not there: the same shape, smaller for `quick`.
 STAND_INS = {
     "paper": {name: f"{name}-like" for name in PAPER_DATA},
@@ -53,6 +56,8 @@ class Dataset:
         """How it compares with the paper, for every table and figure."""
         if self.same:
             return "the paper's dataset"
+        if Path(self.source).stem in _REBUILT:
+            return f"labels of 2016: the paper's {self.paper}, but not its labels"
         if self.replaced:
             return f"stand-in for {self.paper}: not the same labels/graph"
         if self.paper:
@@ -116,7 +121,8 @@ def _find(name: str, budget: str, stand_in: bool) -> Dataset:
             f"data is {name!r}, expected one of {', '.join(known_names)}, synthetic:OPTIONS, a "
             f"graph directory or an .npz file that exists{nearest(name, known_names)}"
         )
-    return Dataset(str(path.resolve()), path.stem if path.stem in PAPER_DATA else None)
+    stem = _REBUILT.get(path.stem, path.stem)
+    return Dataset(str(path.resolve()), stem if stem in PAPER_DATA else None)
 
 
 def fingerprint(source: str) -> str:

@@ -1,6 +1,7 @@
-"""Running cases: every run has a directory named after the hash of all that decides it.
+"""Running cases: every run is a file named after the hash of all that decides it.
 
-A run that is done (`result.json`) is read, one that was stopped goes on, and the rest start.
+A file is written when its run is done, holds no path, and stays small: files that were made on
+several machines can be put together. What was stopped starts again.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -16,69 +16,104 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
 from sgcn.analysis.variance import measure
-from sgcn.errors import TrainingDiverged
+from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 from sgcn.estimators.engine import Engine
-from sgcn.experiments.core import MEMORY, PROBE, TIMES, Case, Plan, Run
+from sgcn.experiments.core import MEMORY, PROBE, TIMES, TRAIN, Case, Plan, Run
 from sgcn.experiments.data import fingerprint
+from sgcn.experiments.measures import of_probes, of_training
 from sgcn.files import write_text
 from sgcn.machine import peak_memory, resident_memory
-from sgcn.runs import directory as runs_directory
 from sgcn.runs.config import Config, make_config
-from sgcn.runs.layout import STATE, SUMMARY, is_run
+from sgcn.runs.directory import prepare
 from sgcn.samplers.base import exact_block
+from sgcn.sources import Loader
 from sgcn.task import split_nodes, train_nodes
-from sgcn.training.events import to_json
+from sgcn.training.events import Event, StepEvent, to_json
+from sgcn.training.loop import fit
+from sgcn.training.sinks import Memory
 
-RESULT = "result.json"
 _MEGABYTE = 1 << 20
 _REPEATS = 3  # of what is timed
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run: what it does, its configuration and its directory. Goes to other processes."""
+    """One run: what it does, its configuration and its file. Goes to other processes."""
 
     kind: str
     values: dict[str, Any]
-    folder: Path
+    file: Path
     probes: int = 0  # draws a measurement (PROBE)
     name: str = ""
 
 
 def run_all(
-    cases: Sequence[Case], plan: Plan, out: Path, *, jobs: int = 1, quiet: bool = False
-) -> list[Run]:
-    """Every case with every seed, seeds outermost: what is stopped early has complete tables."""
+    cases: Sequence[Case], plan: Plan, out: Path, *, jobs: int = 1, quiet: bool = False,
+    start: bool = True,
+) -> list[Run]:  # fmt: skip
+    """Every case with every seed, seeds outermost: what is stopped early has complete tables.
+
+    A case with a choice of learning rates tries all of them with the first seed. Without ``start``
+    nothing is run: the runs that are done are all.
+    """
     prints = {case.data.source: fingerprint(case.data.source) for case in cases}
+
+    def found_of(wanted: list[Job]) -> dict[Path, dict[str, Any]]:
+        unique = {job.file: job for job in wanted}
+        _do([job for job in unique.values() if read_result(job) is None] if start else [],
+            len(unique), jobs, quiet)  # fmt: skip
+        read = {file: read_result(job) for file, job in unique.items()}
+        return {file: result for file, result in read.items() if result is not None}
+
+    tried = [
+        [(one, _job(one, 0, TRAIN, plan, out, prints)) for one in map(case.at, case.rates)]
+        for case in cases
+    ]
+    found = found_of([job for trials in tried for _, job in trials])
+    settled = [
+        _best(trials, found) if trials else case for case, trials in zip(cases, tried, strict=True)
+    ]
     wanted = [
         (case, seed, {kind: _job(case, seed, kind, plan, out, prints) for kind in case.kinds})
         for seed in range(plan.runs)
-        for case in cases
+        for case in settled
+        if case is not None
     ]
-    unique = {job.folder: job for _, _, made in wanted for job in made.values()}
-    todo = [job for job in unique.values() if read_result(job) is None]
-    if not quiet:
-        print(f"{len(unique)} runs, {len(unique) - len(todo)} of them known", file=sys.stderr)
+    found = found_of([job for *_, made in wanted for job in made.values()])
+    runs = [
+        Run(case, seed, {kind: found[job.file] for kind, job in made.items()})
+        for case, seed, made in wanted
+        if all(job.file in found for job in made.values())
+    ]
+    if not runs:
+        raise SgcnError(f"{out} has no finished run of these, expected some: leave out --known")
+    return runs
+
+
+def _best(trials: list[tuple[Case, Job]], found: dict[Path, dict[str, Any]]) -> Case | None:
+    """The case of the lowest validation loss; None if not all have been tried."""
+    if not all(job.file in found for _, job in trials):
+        return None
+    losses = [found[job.file].get("lowest_validation_loss") for _, job in trials]
+    known = [(loss, at) for at, loss in enumerate(losses) if loss is not None]
+    return trials[min(known)[1] if known else 0][0]
+
+
+def _do(todo: list[Job], of: int, jobs: int, quiet: bool) -> None:
+    if not quiet and of:
+        print(f"{of} runs, {of - len(todo)} of them known", file=sys.stderr)
     off = True if quiet else None  # None: a bar on a terminal only, and elsewhere a line a job
     done = tqdm(_perform_all(todo, jobs), total=len(todo), unit="run", disable=off)
     for number, job in enumerate(done, 1):
         if not quiet and not sys.stderr.isatty():
             print(f"{number}/{len(todo)} {job.name}", file=sys.stderr, flush=True)
-    found = {folder: read_result(job) or {} for folder, job in unique.items()}
-    return [
-        Run(
-            case, seed, {kind: found[job.folder] for kind, job in made.items()},
-            {kind: job.folder for kind, job in made.items()},
-        )
-        for case, seed, made in wanted
-    ]  # fmt: skip
 
 
 def _job(case: Case, seed: int, kind: str, plan: Plan, out: Path, prints: dict[str, str]) -> Job:
@@ -86,8 +121,8 @@ def _job(case: Case, seed: int, kind: str, plan: Plan, out: Path, prints: dict[s
     probes = plan.probes if kind == PROBE else 0
     decides = {"kind": kind, "probes": probes, **values, "data": prints[case.data.source]}
     text = json.dumps(decides, sort_keys=True)
-    folder = out / "runs" / hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Job(kind, values, folder, probes, f"{case.words} seed {seed} {kind}")
+    file = out / "runs" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    return Job(kind, values, file, probes, f"{case.words} seed {seed} {kind}")
 
 
 def _sections(values: dict[str, Any]) -> dict[str, Any]:
@@ -97,9 +132,9 @@ def _sections(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_result(job: Job) -> dict[str, Any] | None:
-    """The result in a run's directory, unless an option had another value then."""
+    """The result in a run's file, unless an option had another value then."""
     try:
-        found: dict[str, Any] = json.loads((job.folder / RESULT).read_text())
+        found: dict[str, Any] = json.loads(job.file.read_text())
         then = found["config"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):  # the last two: another file
         return None
@@ -155,29 +190,49 @@ def _threads(number: int | None) -> Iterator[None]:
 
 
 def perform(job: Job) -> None:
-    """One run; its result is written last."""
+    """One run; its file is written when all is known."""
     found = {"failed": None, "threads": torch.get_num_threads()}
-    found |= _probe(job) if job.kind == PROBE else _train(job)
-    job.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        found |= _probe(job) if job.kind == PROBE else _train(job)
+    except TrainingInterrupted as stopped:
+        raise TrainingInterrupted(
+            f"stopped in {job.name}: the same command goes on with the runs that are left",
+            stopped.exit_code - 128, stopped.fitted,
+        ) from None  # fmt: skip
+    job.file.parent.mkdir(parents=True, exist_ok=True)
     facts = {"kind": job.kind, "name": job.name, "config": _sections(job.values)}
-    write_text(job.folder / RESULT, to_json(facts | found, indent=1) + "\n")
+    write_text(job.file, to_json(facts | found) + "\n")
+
+
+class _Clock(Memory):
+    """Keeps all events, and the processor's seconds of every step: scores between are left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spent: list[float] = []
+        self._began = 0.0
+
+    def __call__(self, engine: Engine, loader: Loader, step: int) -> None:
+        self._began = process_time()
+
+    def emit(self, event: Event) -> None:
+        super().emit(event)
+        if isinstance(event, StepEvent):
+            self.spent.append(process_time() - self._began)
 
 
 def _train(job: Job) -> dict[str, Any]:
-    resume = is_run(job.folder) and not (job.folder / RESULT).exists()
-    if not resume:
-        shutil.rmtree(job.folder, ignore_errors=True)
-    config = make_config(job.values)
+    config, graph, model = prepare(make_config(job.values))
+    clock = _Clock()
     try:
-        summary = runs_directory.train(
-            config, job.folder, resume=resume, quiet=True, trials=False
-        )
+        fitted = fit(model, graph, training=config.training, sinks=[clock], callbacks=[clock],
+                     progress=False)  # fmt: skip
     except TrainingDiverged as error:  # a finding, unlike a full disk
         if error.fitted is None or error.fitted.steps < _steps(job):
             return {"failed": str(error)}
-        summary = json.loads((job.folder / SUMMARY).read_text())  # of what was best before
-    shutil.rmtree(job.folder / STATE, ignore_errors=True)
-    found: dict[str, Any] = {"summary": summary}
+        fitted = error.fitted  # of what was best before
+    found = of_training(fitted, clock.events, clock.spent)
+    found["lr"] = config.training.optimizer.rate
     if job.kind == MEMORY:
         found["memory"] = _memory(config)
     if job.kind == TIMES:
@@ -195,7 +250,7 @@ def _probe(job: Job) -> dict[str, Any]:
     # Not a multiple of K = 10, or all measurements would be equally far from a snapshot.
     every = 7 if steps <= 300 else 10 * (steps // 300) + 7
     (result,) = measure([make_config(job.values)], steps, job.probes, every, quiet=True)
-    return result
+    return {"failed": result.get("failed")} | of_probes(result)
 
 
 # -- what a run's files do not say --------------------------------------------------------------
@@ -232,7 +287,7 @@ def _snapshot_sampling(config: Config) -> float:
 
 
 def _engine(config: Config) -> Engine:
-    config, graph, model = runs_directory.prepare(config)
+    config, graph, model = prepare(config)
     return Engine(
         config.training.estimator, model, graph, config.training.task.on(graph), train_nodes(graph),
         config.training.sampler, seed=config.training.loop.seed, scored=split_nodes(graph, 1),

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sgcn.experiments.core import ROWS, Experiment, Plan, Run, by_case, grouped
+from sgcn.experiments.core import Experiment, Plan, Run, by_case, grouped
 from sgcn.experiments.measures import CURVES, curve, spread
 from sgcn.runs.drawing import QUIET, save, sheet, styled
 
-COLOURS = {"sgcn": "#c0632b", "sgcn+": "#3f7fc1", "sgcn++": "#1b6e4a", "full": "#4a4a4a"}
+COLOURS = {
+    "sgcn": "#c0632b", "sgcn+": "#3f7fc1", "sgcn++": "#1b6e4a", "full": "#4a4a4a",
+    "anchored": "#b04a8a", "anchored++": "#7a3fb0", "default": "#c9a227",
+}  # fmt: skip
 
 
 @styled()
@@ -25,10 +28,11 @@ def write(experiment: Experiment, plan: Plan, runs: Sequence[Run], paths: Sequen
     broken = f" {_many(failed, 'run')} diverged." if failed else ""
     epochs = " or ".join(_many(count, "epoch") for count in sorted({run.epochs for run in runs}))
     words = (
-        f"{'; '.join(notes)}.\nBudget {plan.budget}: {epochs} of 10 batches, width {plan.width}, "
-        f"{_many(plan.runs, 'run')}; mean and one standard deviation.{broken}"
+        f"{'; '.join(notes)}.\nBudget {plan.budget}: {epochs} of 10 sampled steps, width "
+        f"{plan.width}, {_many(plan.runs, 'run')}; mean and one standard deviation.{broken}"
     )
-    figure.suptitle(experiment.title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    title = f"{experiment.title}, reading {plan.reading}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     figure.supxlabel(words, x=0.01, ha="left", fontsize=7.5, color=QUIET)
     save(figure, paths)
 
@@ -135,8 +139,11 @@ def _dots(experiment: Experiment, runs: Sequence[Run]) -> Any:
             words = quantity.replace("_", " ")
             for group in by_case(here):
                 case = group[0].case
-                kinds, colour = [*ROWS[case.sampler].estimators], COLOURS[case.estimator]
-                shift = 0.22 * (kinds.index(case.estimator) - (len(kinds) - 1) / 2)
+                beside = [run for run in here if run.case.sampler == case.sampler]
+                kinds = list(dict.fromkeys(run.case.estimator for run in beside))
+                colour = COLOURS[case.estimator]
+                middle = (len(kinds) - 1) / 2
+                shift = 0.66 / max(len(kinds), 3) * (kinds.index(case.estimator) - middle)
                 at = rows.index(case.label("{sampler} {setting}")) + shift
                 mean, deviation = spread(group, quantity)
                 axis.errorbar(mean, at, xerr=np.nan_to_num(deviation), color=colour, marker="o",

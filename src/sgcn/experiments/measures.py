@@ -1,17 +1,19 @@
-"""Numbers and curves of a run, by name; F1 in percent, as the paper has it."""
+"""Numbers and curves of a run: what its file keeps, and how it is read; F1 in percent."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sgcn.experiments.core import MEMORY, PROBE, TIMES, Run
+from sgcn.training.events import Event, ScoreEvent, StepEvent
+from sgcn.training.loop import Fitted
 
 Float64 = npt.NDArray[np.float64]
 
@@ -21,6 +23,77 @@ PARTS = (
 )  # fmt: skip
 #: Of the process, the tables and the device.
 SIZES = ("peak_rss_mb", "rss_mb", "tables_mb", "device_mb")
+_POINTS = 60  # of a curve, at most
+
+# -- what a file keeps --------------------------------------------------------------------------
+
+
+def of_training(
+    fitted: Fitted, events: Sequence[Event], seconds: Sequence[float]
+) -> dict[str, Any]:
+    """Of a training whose steps took ``seconds``: its numbers, and its curves in few points."""
+    steps = [event for event in events if isinstance(event, StepEvent)]
+    scores = [event for event in events if isinstance(event, ScoreEvent)]
+    clock = np.concatenate([[0.0], np.cumsum(seconds)])
+    losses = _over_epoch(np.array([event.loss for event in steps]))
+    seen = {
+        key: np.array([_number(event.validation.get(key)) for event in scores], float)
+        for key in ("loss", "f1_micro")
+    }
+    at, now = np.array([event.step for event in scores], int), np.arange(len(steps))
+    parts = {
+        part: statistics.fmean(taken) if taken else None
+        for part, taken in {
+            "sampling": [event.sampling for event in steps if not event.snapshot],
+            "transfer": [event.transfer for event in steps if not event.snapshot],
+            "compute": [event.compute for event in steps if not event.snapshot],
+            "snapshot": [event.compute for event in steps if event.snapshot],
+        }.items()
+    }
+    return {
+        "test": fitted.test,
+        "validation": fitted.validation,
+        "best_step": fitted.best_step,
+        "steps": fitted.steps,
+        "snapshots": fitted.snapshots,
+        "restarts": fitted.restarts,
+        "cpu_seconds": float(clock[-1]),
+        "lowest_validation_loss": float(np.nanmin(seen["loss"])) if len(scores) else math.nan,
+        "final_training_loss": float(losses[-1]),
+        "step_seconds": parts,
+        "curves": {
+            "training_loss": _thin(now, clock[now], losses),
+            "validation_loss": _thin(at, clock[at], seen["loss"]),
+            "validation_f1": _thin(at, clock[at], 100.0 * seen["f1_micro"]),
+        },
+    }
+
+
+def of_probes(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what `sgcn variance` found along a run."""
+    steps = np.array([e["step"] for e in found["steps"]], float)
+    values = np.array([e["relative_mse"] for e in found["steps"]], float)
+    curve = _thin(steps, np.full(len(steps), math.nan), values)
+    return {"gradient_mse": found["geometric_relative_mse"], "curves": {"gradient_mse": curve}}
+
+
+def _thin(step: Any, seconds: Float64, value: Float64) -> dict[str, list[float]]:
+    """At most `_POINTS` of a curve, the ends among them, in five digits."""
+    few = np.linspace(0, len(step) - 1, min(len(step), _POINTS)).astype(int)
+    columns = {"step": np.asarray(step, float), "seconds": seconds, "value": value}
+    return {key: [float(f"{v:.5g}") for v in all_[few]] for key, all_ in columns.items()}
+
+
+def _over_epoch(values: Float64) -> Float64:
+    """Means of each value and the nine before it, as far as there are so many."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    last = np.arange(1, len(total))
+    first = np.maximum(last - 10, 0)
+    means: Float64 = (total[last] - total[first]) / (last - first)
+    return means
+
+
+# -- numbers ------------------------------------------------------------------------------------
 
 
 def _memory(name: str, run: Run) -> float | None:
@@ -34,16 +107,14 @@ def _time(name: str, run: Run) -> float:
     A snapshot reads no history, and rows of features are read inside the products: its transfer
     is 0, and such reading counts as computing.
     """
-    steps = run.events("step")
-    regular = [e for e in steps if not e["snapshot"]]
-    snapshots = [e["compute"] for e in steps if e["snapshot"]]
+    found = run.results[TIMES]
+    seconds = found["step_seconds"]
     parts = dict.fromkeys(PARTS, 0.0)
-    if regular:
-        for part, key in zip(PARTS[2:], ("sampling", "transfer", "compute"), strict=True):
-            parts[part] = 10 * statistics.fmean(e[key] for e in regular)
-    if snapshots:
-        sampling = parts["snapshot_sampling"] = run.results[TIMES]["snapshot_sampling"]
-        parts["compute"] += max(statistics.fmean(snapshots) - sampling, 0.0)
+    for part, key in zip(PARTS[2:], ("sampling", "transfer", "compute"), strict=True):
+        parts[part] = 10 * (seconds[key] or 0.0)
+    if seconds["snapshot"] is not None:
+        sampling = parts["snapshot_sampling"] = found["snapshot_sampling"]
+        parts["compute"] += max(seconds["snapshot"] - sampling, 0.0)
     return sum(parts.values()) if name == "total" else parts[name]
 
 
@@ -52,20 +123,26 @@ def _number(score: float | None) -> float:
     return math.nan if score is None else score
 
 
+def _kept(name: str, run: Run) -> float | None:
+    found: float | None = run.trained[name]
+    return found
+
+
 #: A number for each run.
 NUMBERS: dict[str, Callable[[Run], float | None]] = {
-    "test_f1": lambda run: 100.0 * _number(run.summary["test"].get("f1_micro")),
-    "best_validation_f1": lambda run: 100.0 * _number(run.summary["validation"].get("f1_micro")),
-    "lowest_validation_loss": lambda run: float(np.nanmin(curve(run, "validation_loss").value)),
-    "final_training_loss": lambda run: float(curve(run, "training_loss").value[-1]),
-    # Of training alone: looks at the validation nodes in between are left out.
-    "training_seconds": lambda run: float(_clock(run)[-1]),
-    "snapshots": lambda run: float(sum(e["snapshot"] for e in run.events("step"))),
+    "test_f1": lambda run: 100.0 * _number(run.trained["test"].get("f1_micro")),
+    "best_validation_f1": lambda run: 100.0 * _number(run.trained["validation"].get("f1_micro")),
+    # The seconds are the processor's, of steps alone.
+    **{
+        name: partial(_kept, name)
+        for name in ("lowest_validation_loss", "final_training_loss", "cpu_seconds", "snapshots",
+                     "lr")
+    },
     # The geometric mean over the steps that were measured.
-    "gradient_mse": lambda run: run.results[PROBE]["geometric_relative_mse"],
+    "gradient_mse": lambda run: run.results[PROBE]["gradient_mse"],
     **{name: partial(_memory, name) for name in SIZES},
     **{name: partial(_time, name) for name in (*PARTS, "total")},
-}
+}  # fmt: skip
 
 
 def number(run: Run, name: str) -> float:
@@ -101,32 +178,8 @@ class Curve(NamedTuple):
 
 
 def curve(run: Run, name: str) -> Curve:
-    """The loss of a batch is a mean over the last ten; seconds are those of training alone."""
-    if name == "gradient_mse":
-        found = run.results[PROBE]["steps"]
-        value = np.array([e["relative_mse"] for e in found], float)
-    elif name == "training_loss":
-        found = run.events("step")
-        value = _over_epoch(np.array([e["loss"] for e in found], float))
-    else:
-        key, scale = {"validation_loss": ("loss", 1.0), "validation_f1": ("f1_micro", 100.0)}[name]
-        found = run.events("score")
-        value = scale * np.array([_number(e["validation"].get(key)) for e in found], float)
-    at = np.array([e["step"] for e in found], float)
-    clock = _clock(run)
-    return Curve(at, clock[np.minimum(at.astype(int), len(clock) - 1)], value)
-
-
-def _clock(run: Run) -> Float64:
-    """Seconds before each step, and after the last."""
-    spent = [e["sampling"] + e["transfer"] + e["compute"] for e in run.events("step")]
-    return np.concatenate([[0.0], np.cumsum(spent)])
-
-
-def _over_epoch(values: Float64) -> Float64:
-    """Means of each value and the nine before it, as far as there are so many."""
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    last = np.arange(1, len(total))
-    first = np.maximum(last - 10, 0)
-    means: Float64 = (total[last] - total[first]) / (last - first)
-    return means
+    """The loss of a batch is a mean over the last ten; of a run that broke off, nothing."""
+    found: dict[str, Any] = {}
+    for result in run.results.values():
+        found = found or result.get("curves", {}).get(name, {})
+    return Curve(*(np.array(found.get(key, []), float) for key in Curve._fields))

@@ -17,10 +17,9 @@ from sgcn.files import write_text
 from sgcn.training.events import to_json
 
 COLUMNS = (
-    "experiment", "budget", "data", "comparison", "sampler", "estimator", "setting", "seed",
-    "quantity", "step", "seconds", "value", "paper", "paper_spread",
+    "experiment", "reading", "budget", "data", "comparison", "sampler", "estimator", "setting",
+    "seed", "quantity", "step", "seconds", "value", "paper", "paper_spread",
 )  # fmt: skip
-_POINTS = 200  # of a curve, at most
 
 
 def write(
@@ -31,7 +30,8 @@ def write(
     restarts = {run.case.values["estimator"].get("restart") for run in runs}
     facts = {
         "experiment": name,
-        "title": experiment.title,
+        "title": f"{experiment.title}, reading `{plan.reading}`",
+        "reading": plan.how.words,
         "command": command,
         "plan": asdict(plan),
         "epochs": sorted({run.epochs for run in runs}),
@@ -39,13 +39,16 @@ def write(
         "threads": sorted({r["threads"] for run in runs for r in run.results.values()}),
         "data": {run.case.data.label: run.case.data.note for run in runs},
         "note": experiment.note,
+        "claim": experiment.claim.sentence(runs),
         "results": _summary(experiment, runs),
         "failed": [
             {"case": run.case.words, "seed": run.seed, "why": run.failed}
             for run in runs if run.failed
         ],
     }  # fmt: skip
-    paths = [out / f"{name}{end}" for end in (".csv", ".json", ".md", ".svg", ".png")]
+    paths = [
+        out / f"{name}-{plan.reading}{end}" for end in (".csv", ".json", ".md", ".svg", ".png")
+    ]
     write_text(paths[0], _csv(name, experiment, plan, runs))
     write_text(paths[1], to_json(facts, indent=1) + "\n")
     write_text(paths[2], _markdown(facts, experiment))
@@ -61,7 +64,8 @@ def _csv(name: str, experiment: Experiment, plan: Plan, runs: Sequence[Run]) -> 
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for run in runs:
-        start = {"experiment": name, "budget": plan.budget, **run.case.columns, "seed": run.seed}
+        start = {"experiment": name, "reading": plan.reading, "budget": plan.budget,
+                 **run.case.columns, "seed": run.seed}  # fmt: skip
         writer.writerows(start | row for row in _rows(experiment, run))
     return text.getvalue()
 
@@ -74,10 +78,9 @@ def _rows(experiment: Experiment, run: Run) -> Iterator[dict[str, Any]]:
             "paper": paper, "paper_spread": paper_spread,
         }  # fmt: skip
     for quantity in experiment.curves:
-        points = list(zip(*curve(run, quantity), strict=True))
-        for step, seconds, value in points[:: max(math.ceil(len(points) / _POINTS), 1)]:
+        for step, seconds, value in zip(*curve(run, quantity), strict=True):
             yield {
-                "quantity": quantity, "step": int(step), "seconds": f"{seconds:.6g}",
+                "quantity": quantity, "step": int(step), "seconds": _plain(seconds),
                 "value": _plain(value),
             }  # fmt: skip
 
@@ -115,7 +118,9 @@ def _markdown(facts: dict[str, Any], experiment: Experiment) -> str:
         "",
         f"    {facts['command']}",
         "",
-        f"Budget `{plan['budget']}`, epochs of 10 batches: {epochs}, width: {plan['width']}, "
+        f"Reading `{plan['reading']}`: {facts['reading']}.",
+        "",
+        f"Budget `{plan['budget']}`, epochs of 10 sampled steps: {epochs}, width: {plan['width']}, "
         f"restarts: {restarts}, runs: {plan['runs']}, threads: {threads}. Mean ± standard "
         "deviation over the runs.",
     ]
@@ -126,6 +131,7 @@ def _markdown(facts: dict[str, Any], experiment: Experiment) -> str:
         lines += ["", f"## {data}: {note}", "", *_table(entries, experiment.numbers)]
     for failure in facts["failed"]:
         lines += ["", f"{failure['case']}, seed {failure['seed']}: {failure['why']}."]
+    lines += ["", facts["claim"]]
     return "\n".join(lines) + "\n"
 
 
