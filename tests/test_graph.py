@@ -414,3 +414,12 @@ def test_ids_are_taken_or_refused(nodes, src, dst):
     else:
         with pytest.raises(SgcnError, match="holds node"):
             Graph.from_edges([src], [dst], nodes=nodes)
+
+
+def test_a_mask_is_no_split_and_a_column_of_classes_is_a_list():
+    edges = {"src": [0, 1], "dst": [1, 2], "nodes": 3}
+    with pytest.raises(SgcnError, match=r"split is a mask .*numpy.select\(\[train_mask"):
+        Graph.from_edges(**edges, split=np.array([True, False, False]))
+    column = Graph.from_edges(**edges, y=np.array([[0], [2], [1]]))
+    assert column.y.tolist() == [0, 2, 1]
+    assert Graph.from_edges(**edges, y=np.ones((3, 1), np.float32)).y.shape == (3, 1)

@@ -399,10 +399,18 @@ def _checked_rows(n: int, x: Any, y: Any, split: Any) -> tuple[Any, Any, Any]:
     if x is not None:
         x = sp.csr_array(x) if is_sparse(x) else _numpy(x)
     y = None if y is None else _numpy(y)
+    if y is not None and y.ndim == 2 and y.shape[1] == 1 and y.dtype.kind in "iu":
+        y = y[:, 0]  # classes in a column
     if split is not None:
         # Reading all of what a saved graph maps would cost its opening.
         known = isinstance(getattr(split, "base", None), np.memmap)
         split = _numpy(split)
+        if split.dtype == bool:
+            raise SgcnError(
+                "split is a mask of true and false, expected 0 (train), 1 (validation), 2 (test) "
+                "or -1 (none) for each node: numpy.select([train_mask, val_mask, test_mask], "
+                "[0, 1, 2], -1)"
+            )
         if not known and not np.isin(split, (-1, 0, 1, 2)).all():
             raise SgcnError(
                 "split holds values other than 0 (train), 1 (validation), 2 (test) and -1 (none), "

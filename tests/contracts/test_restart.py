@@ -302,6 +302,13 @@ def test_a_short_run_takes_its_snapshots_sooner(steps, gap):
     assert (given.gap, given.warmup) == (70, 0)
 
 
+@pytest.mark.parametrize(("batches", "gap"), [(4, 10), (100, 25), (1e4, 60), (np.inf, 60)])
+def test_snapshots_are_nearer_where_they_cost_less(batches, gap):
+    schedule = make_estimator("anchored++").for_run(3000, batches).schedule
+    assert (schedule.gap, schedule.warmup) == (gap, 60)
+    assert make_estimator("anchored++").for_run(40, batches).schedule.gap == 4
+
+
 @pytest.mark.parametrize("forward", ["recursive", "anchored", "vrgcn"])
 @pytest.mark.parametrize("gradient", ["plain", "recursive", "anchored"])
 def test_until_then_the_gradient_is_that_of_plain_sampling(forward, gradient):

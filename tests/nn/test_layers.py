@@ -286,6 +286,21 @@ def test_layers_that_drop_by_themselves_are_refused(made):
     Model([GraphConv(5, 6)], nn.Sequential(nn.Dropout(0.0), nn.Linear(6, 3)), dropout=0.5)
 
 
+class Forgetful(GraphConv):
+    """Drops by a function, which nobody sees in its parts."""
+
+    def forward(self, block, h):
+        return nn.functional.dropout(super().forward(block, h), 0.5, self.training)
+
+
+def test_layers_that_differ_from_pass_to_pass_are_refused():
+    graph = labelled()
+    model = Model([Forgetful(5, 64)], nn.Linear(64, 4))
+    with pytest.raises(SgcnError, match=r"other outputs when it runs again.*dropout=p\)"):
+        fit(model.eval(), graph, steps=1)
+    assert not model.training
+
+
 class Moody(nn.Module):
     """Gives something else in training."""
 

@@ -234,6 +234,14 @@ def test_text_and_paths(run):
             assert len(sgcn.data.load(data)) == len(graph)
 
 
+def test_another_graph_is_scaled_in_python_as_on_the_command_line(run, tmp_path):
+    other = named(tmp_path / "other", x=labelled().x * 7 + 3)
+    rows = predicted(run, tmp_path / "p.csv", "--data", str(other))
+    model, graph, _ = sgcn.load_run(run, data=other)
+    found = sgcn.predict(model, graph).softmax(1)[:, NAMES.index("art")]
+    assert [float(row["p_art"]) for row in rows] == pytest.approx(found.tolist(), abs=1e-4)
+
+
 def test_what_predict_refuses(run):
     model, graph, _ = sgcn.load_run(run)
     with pytest.raises(sgcn.SgcnError, match="no features"):

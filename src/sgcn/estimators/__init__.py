@@ -36,9 +36,9 @@ class Estimator(Options):
     table_dtype: str = option("float32", one_of("float32", "bfloat16"), "type of histories")
     table_storage: str = option("memory", one_of("memory", "disk"), "where histories live")
 
-    def for_run(self, steps: float = math.inf) -> Estimator:
+    def for_run(self, steps: float = math.inf, batches: float = math.inf) -> Estimator:
         """Of a run of so many steps: numbers in place of "auto"."""
-        return replace(self, schedule=self.schedule.for_run(steps))
+        return replace(self, schedule=self.schedule.for_run(steps, batches))
 
     @property
     def takes_snapshots(self) -> bool:

@@ -89,9 +89,10 @@ class Engine:
         shortcuts: Shortcuts | None = None,
         chunk: int | None = None,
         steps: float = math.inf,
+        batches: float = math.inf,
     ) -> None:
-        """``steps``: how many will be taken, as far as is known."""
-        estimator = estimator.for_run(steps)
+        """``steps``: how many will be taken; ``batches``: of all nodes; as far as is known."""
+        estimator = estimator.for_run(steps, batches)
         estimator.check(sampler)
         _check_own_rows(model, sampler, first=int(preaggregate))
         self.estimator, self.model, self.graph = estimator, model, graph

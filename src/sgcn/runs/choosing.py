@@ -32,7 +32,7 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "estimator.name": ("anchored++", "vrgcn", "sgcn"),
 }
 _STEPS = 100  # of a trial, unless all trials would take more than a third of the run
-_FEW = 10  # steps that tell nothing
+_FEW = 30  # steps that tell nothing
 _DEEP_STEPS = 150  # after which deep models are ahead where they will be
 _RARE = 3  # nodes: a column of features that no more of them have names them
 
@@ -92,9 +92,16 @@ def decide(
         tried["model.layer"] = CANDIDATES["model.layer"][:1]
         say("model.layer = mean: most columns of the features name single nodes")
     budget = config.training.loop.budget(len(_source(config, graph))) / 3
-    most = min(_STEPS, int(budget) // max(sum(map(len, tried.values())), 1))
-    if most < _FEW or len(split_nodes(graph, 1)) == 0:
+    if len(split_nodes(graph, 1)) == 0:
         return config
+    most, untried = 0, list[str]()
+    while tried and (most := int(budget) // sum(map(len, tried.values()))) < _FEW:
+        keys = [key for key in tried if key not in config.asked] or [*tried]
+        untried.insert(0, keys[-1])
+        del tried[keys[-1]]
+    if untried:
+        say(f"the run is too short for trials of {', '.join(untried)}, which stay as usual")
+    most = min(_STEPS, most)
     best: _Trial | None = None
     usual = _cost(config, graph)
     for key, candidates in tried.items():

@@ -27,9 +27,14 @@ from sgcn.training.checks import check_features
 ENDINGS = (".npy", ".csv", ".parquet")
 
 
-def load_run(path: str | Path) -> tuple[Model, Graph, Config]:
-    """The trained model of a finished run, the graph that it was trained on, and its options."""
+def load_run(path: str | Path, data: str | Path | None = None) -> tuple[Model, Graph, Config]:
+    """The trained model of a run, the graph that it was trained on, and its options.
+
+    With ``data`` the graph is this other one, its features scaled as the run scaled its own.
+    """
     config, graph, model = open_run(path)
+    if data is not None:
+        graph = open_other(str(data), Path(path), config, graph)
     return model, graph, config
 
 

@@ -68,15 +68,25 @@ def rehearse(training: Training, graph: Graph, model: Model) -> None:
     batch = sampler.sample(graph, train_nodes(graph)[:1], Key(0), model.depth - early)
     x = LazyRows(store_of(graph.x), torch.from_numpy(batch.inputs))
     operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
+    operators = ([Preaggregated(x)] if early else []) + operators
+    was_training = model.training
     try:
         with torch.no_grad():
-            outputs = model(([Preaggregated(x)] if early else []) + operators, x).shape[1]
+            found, again = (model.train()(operators, x) for _ in range(2))
+            outputs = found.shape[1]
     except (RuntimeError, ValueError) as error:
         said = str(error).partition("\n")[0]
         raise SgcnError(
             f"the model does not run on a graph with {x.shape[1]} features ({said}), expected "
             f"layers whose widths fit, like those of make_model({x.shape[1]}, {task.outputs})"
         ) from error
+    finally:
+        model.train(was_training)
+    if not torch.equal(found, again):
+        raise SgcnError(
+            "the model gives other outputs when it runs again, so that the passes of a step would "
+            "not agree: leave out what it drops by itself, and take Model(..., dropout=p)"
+        )
     if outputs != task.outputs:
         raise SgcnError(
             f"the model gives {outputs} outputs a node and y holds {task.outputs} {task.kind}, "

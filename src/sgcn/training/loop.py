@@ -287,6 +287,7 @@ class _Run:
             training.estimator, self.model, graph, task, train, training.sampler,
             seed=self.seed, preaggregate=bool(options.preaggregate), scratch=self.state,
             scored=scored, steps=options.budget(len(loader)),
+            batches=len(graph) / options.batch_size,
         )  # fmt: skip
         return engine, loader
 

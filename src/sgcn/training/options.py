@@ -329,7 +329,7 @@ SECTIONS: dict[str, type[Options] | Named] = {
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "gcn": {
         "model": {"layer": "mean", "activation": "relu", "dropout": 0.5},
-        "optimizer": {"weight_decay": 5e-4},
+        "optimizer": {"name": "adam", "weight_decay": 5e-4},
     },
     "sage": {"model": {"layer": "concat", "activation": "relu", "dropout": 0.5}},
     "deep": {

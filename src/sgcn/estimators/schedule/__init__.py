@@ -21,7 +21,7 @@ RESTART_RULES: dict[str, type[RestartRule]] = {
     "norm": Norm,
     "gradient": GradientDistance,
 }
-_USUAL = 60  # steps between snapshots that are long apart
+_USUAL, _LEAST = 60, 10  # steps between snapshots that are far apart, and near
 
 
 @dataclass
@@ -50,19 +50,28 @@ class Schedule(Options):
 
     gap: int | str | None = option(
         10, optional(auto_or(integer())),
-        "K: a snapshot every K steps; none: only the first; auto: 60, or a tenth of a short run",
+        "K: a snapshot every K steps; none: only the first; auto: a quarter of the batches that "
+        "all nodes make, 10 to 60, and at most a tenth of the run",
     )  # fmt: skip
     growth: float = option(0.0, real(0.0), "g: the gap grows as K + g s with snapshot s")
     warmup: int | str = option(
-        0, auto_or(integer(0)), "plain steps before the first snapshot; auto: as for the gap"
-    )
+        0, auto_or(integer(0)),
+        "plain steps before the first snapshot; auto: 60, or a tenth of a short run",
+    )  # fmt: skip
     restart: RestartRule = choice(RESTART_RULES, "movement", "what calls an early snapshot")
 
-    def for_run(self, steps: float = math.inf) -> Schedule:
-        """Of a run of so many steps: numbers in place of "auto"."""
-        usual = {"auto": int(min(_USUAL, max(2.0, steps / 10)))}
-        gap, warmup = usual.get(str(self.gap), self.gap), usual.get(str(self.warmup), self.warmup)
-        return replace(self, gap=gap, warmup=warmup)
+    def for_run(self, steps: float = math.inf, batches: float = math.inf) -> Schedule:
+        """Of a run of so many steps, where all nodes make so many batches: numbers for "auto".
+
+        Errors grow with the distance from a snapshot, which costs as much as some of the batches.
+        """
+        warmup = int(min(_USUAL, max(2.0, steps / 10)))
+        gap = int(min(warmup, max(_LEAST, batches / 4)))
+        return replace(
+            self,
+            gap=gap if self.gap == "auto" else self.gap,
+            warmup=warmup if self.warmup == "auto" else self.warmup,
+        )
 
     @property
     def has_regular_steps(self) -> bool:
