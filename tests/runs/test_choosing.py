@@ -93,7 +93,7 @@ def test_a_deep_model_is_tried_last_and_taken_where_it_is_better(tmp_path, monke
         assert "model.layers" not in make_config({"data": "cora", **given}).auto
     # Where a third of the run has no room for it, it is not tried.
     said.clear()
-    monkeypatch.setattr(choosing, "_DEEP_STEPS", 1000)
+    monkeypatch.setitem(choosing._STEPS, "model.layers", 1000)
     found = choosing.decide(config, graph, lambda c, g: prepare(c)[2], said.append)
     assert found.training.model.depth == 2
     assert not any(line.startswith("model.layers") for line in said)
@@ -192,7 +192,7 @@ def test_a_short_run_tries_what_matters_most_and_says_what_it_leaves(own):
     _, graph, _ = prepare(make_config({"data": own}))
     for steps, left, last in ((100, "model.layer, optimizer.name, ", None),
                               (250, "optimizer.name, ", "model.layer = concat"),
-                              (400, "model.dropout, ", "optimizer.name = ")):  # fmt: skip
+                              (800, "model.dropout, ", "optimizer.name = ")):  # fmt: skip
         said = []
         config = make_config({"data": own, "training": {"steps": steps}})
         choosing.decide(config, graph, lambda c, g: prepare(c)[2], said.append)

@@ -31,9 +31,10 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
     "sampler.name": ("neighbor", "labor", "ladies"),
     "estimator.name": ("anchored++", "vrgcn", "sgcn"),
 }
-_STEPS = 100  # of a trial, unless all trials would take more than a third of the run
-_FEW = 30  # steps that tell nothing
-_DEEP_STEPS = 150  # after which deep models are ahead where they will be
+#: Steps of a trial: layers that begin well may end behind, and deep models take their time.
+_STEPS = {"model.layer": 300, "model.layers": 150}
+_OTHERS = 100
+_LEAST = 30  # shorter trials tell nothing
 _RARE = 3  # nodes: a column of features that no more of them have names them
 
 #: Choices by the gradient's error first: by its square times the cost of a step.
@@ -94,22 +95,26 @@ def decide(
     budget = config.training.loop.budget(len(_source(config, graph))) / 3
     if len(split_nodes(graph, 1)) == 0:
         return config
-    most, untried = 0, list[str]()
-    while tried and (most := int(budget) // sum(map(len, tried.values()))) < _FEW:
+    untried: list[str] = []
+    while tried:
+        part = min(1.0, budget / sum(_steps(key) * len(tried[key]) for key in tried))
+        if part * min(map(_steps, tried)) >= _LEAST:
+            break
         keys = [key for key in tried if key not in config.asked] or [*tried]
         untried.insert(0, keys[-1])
         del tried[keys[-1]]
     if untried:
         say(f"the run is too short for trials of {', '.join(untried)}, which stay as usual")
-    most = min(_STEPS, most)
     best: _Trial | None = None
     usual = _cost(config, graph)
     for key, candidates in tried.items():
         configs = [_with(config, key, candidate) for candidate in candidates]
         costs = [_cost(each, graph) / usual for each in configs]
-        planned = [max(5, round(most * min(costs) / cost)) for cost in costs]
         if key == "model.layers":
-            planned = [_DEEP_STEPS] * len(configs)
+            planned = [_steps(key)] * len(configs)
+        else:
+            most = part * _steps(key) * min(costs)
+            planned = [max(5, int(most / cost)) for cost in costs]
         if len(configs) == 1 or np.dot(planned, costs) > budget:
             config = configs[0]
             continue
@@ -128,6 +133,10 @@ def decide(
         value = best.words(key, by).split()[0]
         say(f"{key} = {value}, by validation {by} after {max(planned)} steps: {found}")
     return config
+
+
+def _steps(key: str) -> int:
+    return _STEPS.get(key, _OTHERS)
 
 
 def _with(config: Config, key: str, candidate: Any) -> Config:

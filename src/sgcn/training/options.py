@@ -260,7 +260,7 @@ class LoopOptions(Options):
         flag="--epochs",
     )  # fmt: skip
     steps: int | None = option(
-        None, optional(integer()), "steps at most; none: as many as epochs say, or else 5000",
+        None, optional(integer()), "steps at most; none: as many as epochs say, or else 6000",
         flag="--steps",
     )  # fmt: skip
     patience: int | None = option(
@@ -300,7 +300,7 @@ class LoopOptions(Options):
 
 
 #: The most steps of a run that is not told how many.
-_STEPS = 5000
+_STEPS = 6000
 
 
 @dataclass(frozen=True)
