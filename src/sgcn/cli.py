@@ -53,7 +53,7 @@ _EXAMPLES = """\
 examples:
   sgcn train flickr-like              train on a graph: a name, a directory or an .npz
   sgcn samplers                       what can be sampled, and with which options
-  sgcn compare debian                 train four ways on a graph in the box
+  sgcn compare debian                 train five ways on a graph in the box
 
 `sgcn COMMAND --help` has the options and examples of a command."""
 

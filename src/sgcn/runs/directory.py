@@ -6,9 +6,10 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import chain, count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +110,27 @@ def check_output(out: Path, *, force: bool = False) -> None:
 
 
 def free_place(out: Path) -> Path:
-    """``out``, or if it is taken the first of ``out-2``, ``out-3`` .. that is not."""
-    others = (out.with_name(f"{out.name}-{number}") for number in count(2))
-    return next(place for place in chain([out], others) if not os.path.lexists(place))
+    """``out``, or if it is taken the first of ``out-run2``, ``out-run3`` .. that is not."""
+    return next(place for place in _places(out) if not os.path.lexists(place))
+
+
+def last_place(out: Path) -> Path:
+    """The last of ``out``, ``out-run2`` .. before the first that is not taken."""
+    taken = list(takewhile(os.path.lexists, _places(out)))
+    if not taken:
+        raise SgcnError(f"{out} does not exist, expected a folder of runs to go on with: --out DIR")
+    return taken[-1]
+
+
+def _places(out: Path) -> Iterator[Path]:
+    yield out
+    yield from (out.with_name(f"{out.name}-run{number}") for number in count(2))
+
+
+def _check_room(out: Path, model: Model) -> None:
+    needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
+    if shutil.disk_usage(nearest_folder(out)).free < needed:
+        raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
 
 
 def header(config: Config, graph: Graph, model: Model) -> str:
@@ -145,6 +164,7 @@ def train(
     if not resume:
         check_output(out, force=force)
     config, graph, scaling = _opened(config, out if resume else None)
+    _check_room(out, _with_model(config, graph)[1])
     if trials and config.auto and not resume:
         say = (lambda line: None) if quiet else partial(print, file=sys.stderr, flush=True)
         try:
@@ -168,9 +188,6 @@ def train(
         if make_probe is None:
             raise SgcnError(f"probe_every is {loop.probe_every}, expected none: there is no probe")
         callbacks = [make_probe(loop, model)]
-    needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
-    if shutil.disk_usage(nearest_folder(out)).free < needed:
-        raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
     try:
         if not resume:
             check_output(out, force=force)  # another run may have begun there meanwhile
