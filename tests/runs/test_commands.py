@@ -216,13 +216,13 @@ def test_progress_and_quiet(data, tmp_path, capsys):
     count = sum(p.numel() for p in runs.open_run(tmp_path / "a")[2].parameters())
     assert re.fullmatch(
         rf"mean, 2 layers, widths \d+, {count:,} parameters; sampler neighbor, estimator "
-        r"anchored\+\+, optimizer muon, lr 0.02; cpu, \d+ threads", second,
+        r"anchored\+\+, gap 2, warmup 2, optimizer muon, lr 0.02; cpu, \d+ threads", second,
     )  # fmt: skip
     assert third == f"into {tmp_path / 'a'}"
     assert re.fullmatch(rf"({line})+", rest)
     wanted = (
-        r"test F1 [\d.]+, loss [\d.]+; validation F1 ([\d.]+), loss [\d.]+ at step (\d+), the best; "
-        r"[\d.]+ s; curves in .*curves.png\n"
+        r"test F1 [\d.]+, loss [\d.]+; validation F1 ([\d.]+), loss [\d.]+ at step (\d+), the "
+        r"best; [\d.]+ s; curves in .*curves.png\n"
     )
     found = re.fullmatch(wanted, said.out)
     summary = json.loads((tmp_path / "a" / "summary.json").read_text())
@@ -253,6 +253,25 @@ def test_evaluate(finished, capsys):
     assert set(scores) == {"train", "validation", "test"}
     assert scores["test"] == summary["test"]
     assert scores["validation"] == summary["validation"]
+
+
+def test_an_unfinished_run_says_so(finished, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / "summary.json").unlink()
+    for command in (["evaluate"], ["predict", "--out", str(tmp_path / "p.csv")]):
+        assert main([*command, str(finished)]) == 0
+        assert capsys.readouterr().err == ""
+        assert main([*command, str(run)]) == 0
+        said = capsys.readouterr().err
+        assert re.fullmatch(rf"{run} is not finished, [^\n]*sgcn train --resume {run}\n", said)
+
+
+def test_widths_with_commas(data, tmp_path):
+    for at, options in enumerate((["--widths", "6,4"], ["--set", "model.widths=6,4"])):
+        out = ["--out", str(tmp_path / f"{at}"), "--quiet"]
+        assert main(["train", str(data), *out, "--epochs", "1", *SMALL[2:], *options]) == 0
+        assert read_toml(tmp_path / f"{at}" / "config.toml")["model"]["widths"] == [6, 4]
 
 
 def test_predict(finished, tmp_path, capsys):
@@ -419,6 +438,7 @@ def test_stopped_seeds_go_on(data, tmp_path, capsys):
     ("options", "words"),
     [
         (["--vary", "lr=0.1"], "--vary got 'lr=0.1', expected a key and its values"),
+        (["--vary", "lr=0.1,1"], "did you mean optimizer.lr=0.1,1?"),
         (["--vary", "optimizer.lr="], "--vary got 'optimizer.lr='"),
         (["--vary", "optimizer.lr=x"], "lr is 'x', expected a number > 0"),
         (["--seeds", "3-1"], "--seeds got '3-1', expected seeds like 0-4"),
@@ -525,6 +545,8 @@ OPTIONS = {
     "an unknown activation": (["--set", "model.activation=rel"], "activation is 'rel'"),
     "a file that is not there": (["--config", "nowhere.toml"], "nowhere.toml does not exist"),
     "no assignment": (["--set", "training"], "expected section.key=value"),
+    "no section": (["--set", "layer=gin"], "did you mean model.layer=gin?"),
+    "no section of a sampler": (["--set", "sizes=3"], "did you mean sampler.sizes=3?"),
     "zero epochs": (["--epochs", "0"], "epochs is 0"),
     "a batch of zero": (["--set", "training.batch_size=0"], "batch_size is 0"),
     "a width of zero": (["--set", "model.widths=0"], "widths is 0"),

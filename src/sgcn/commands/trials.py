@@ -81,10 +81,12 @@ def _choices(text: str) -> list[tuple[str, str]]:
     key, _, values = text.partition("=")
     found = re.findall(r"(?:\[[^\]]*\]|[^,])+", values)
     if not found or not (key in _NAMES or "." in key):
-        raise SgcnError(
-            f"--vary got {text!r}, expected a key and its values, like sampler=neighbor,ladies or "
-            "optimizer.lr=0.003,0.01"
-        )
+        from sgcn.training.options import full_name
+
+        meant = full_name(key) if values and "." not in key else None
+        example = "like sampler=neighbor,ladies or optimizer.lr=0.003,0.01"
+        hint = f"did you mean {meant}={values}?" if meant else example
+        raise SgcnError(f"--vary got {text!r}, expected a key and its values, {hint}")
     return [(key, value) for value in dict.fromkeys(map(str.strip, found))]
 
 
@@ -105,7 +107,8 @@ def run_all(made: Sequence[Trial], args: argparse.Namespace, out: Path, again: s
             _check_same(trial, runs.read_config(trial.out))
         else:
             runs.check_output(trial.out, force=args.force)
-    done, failed = [], []
+    done: list[tuple[Trial, dict[str, Any]]] = []
+    failed: list[TrainingDiverged] = []
     first: dict[str, Path] = {}  # run of a setting
     for trial in made:
         if not args.quiet:

@@ -32,6 +32,7 @@ from sgcn.runs import curves
 from sgcn.runs.choosing import MakeProbe, decide, names_nodes
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, SCALING, STATE, SUMMARY, is_run
+from sgcn.sources import NodeSource
 from sgcn.task import train_nodes
 from sgcn.training.checkpoints import write_tensors
 from sgcn.training.checks import check_features, rehearse
@@ -136,13 +137,20 @@ def _check_room(out: Path, model: Model) -> None:
 def header(config: Config, graph: Graph, model: Model) -> str:
     """What is trained on what, and how, in two lines."""
     chosen, parameters = config.training, sum(p.numel() for p in model.parameters())
-    kind, optimizer = chosen.tables()["model"], chosen.optimizer
+    kind, optimizer, loop = chosen.tables()["model"], chosen.optimizer, chosen.loop
+    source = NodeSource(
+        graph, train_nodes(graph), chosen.sampler, batch_size=loop.batch_size,
+        batches_per_epoch=loop.batches_per_epoch,
+    )  # fmt: skip
+    plan = chosen.estimator.for_run(loop.budget(len(source))).schedule
+    gap = "none" if plan.gap is None else plan.gap
+    snapshots = f"gap {gap}, warmup {plan.warmup}, " if chosen.estimator.takes_snapshots else ""
     return (
         f"{config.data}: {summary_of(graph)}\n"
         f"{kind['layer']}, {kind['layers']} layers, widths {kind['widths']}, {parameters:,} "
-        f"parameters; sampler {chosen.sampler.name}, estimator {chosen.estimator_name}, optimizer "
-        f"{optimizer.values()['name']}, lr {optimizer.rate:g}; cpu, {torch.get_num_threads()} "
-        "threads"
+        f"parameters; sampler {chosen.sampler.name}, estimator {chosen.estimator_name}, "
+        f"{snapshots}optimizer {optimizer.values()['name']}, lr {optimizer.rate:g}; cpu, "
+        f"{torch.get_num_threads()} threads"
     )
 
 
