@@ -414,6 +414,8 @@ def test_a_stopped_comparison_goes_on(where, data, tmp_path, monkeypatch, capsys
     kept = Path("runs/compare/sgcn/summary.json").read_bytes()
     code = main([*command, "--resume", "--set", "estimator.gap=3"])
     assert "with estimator.gap = 10, expected 3" in refusal(capsys, code)
+    code = main(["compare", "debian", *command[2:], "--resume"])
+    assert f"was begun on {data.resolve()}, expected debian" in refusal(capsys, code)
     assert main([*command, "--resume"]) == 0
     assert len(capsys.readouterr().out.split("\n\n")[0].splitlines()) == 1 + 3
     assert Path("runs/compare/sgcn/summary.json").read_bytes() == kept

@@ -159,8 +159,14 @@ def _summary_of(trial: Trial, first: Path, args: argparse.Namespace) -> dict[str
 
 def _check_same(trial: Trial, kept: Config) -> None:
     """Make sure that a run that is kept is what ``trial`` would make: all it says, no more."""
+    from sgcn.data.source import is_file
     from sgcn.training.options import Training
 
+    data = trial.config.data
+    if kept.data != (str(Path(data).resolve()) if is_file(data) else data):
+        raise SgcnError(
+            f"{trial.out} was begun on {kept.data}, expected {data}: choose another --out"
+        )
     usual, found = Training().tables(), kept.training.tables()
     for section, table in trial.config.training.tables().items():
         for key, value in table.items():
