@@ -26,11 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: runs/DATA-.., a new one")
     add_options(parser)
     parser.add_argument(
-        "--resume",
-        type=Path,
-        metavar="RUN",
+        "--resume", type=Path, metavar="RUN",
         help="continue a stopped run; beside --seeds, their folder",
-    )
+    )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="replace an existing run")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
