@@ -28,7 +28,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-## make train      set up, train four ways on a real graph in the box and compare them
+## make train      set up, train five ways on a real graph in the box and compare them
 train: $(STAMP)
 	$(BIN)/sgcn compare debian --epochs 2 --force --out runs/compare
 

@@ -122,6 +122,9 @@ def test_unknown_words_exit_2_with_usage(capsys, argv):
         ("train debian wordnet", "sgcn train has no use for 'wordnet'"),
         ("data info debian --jsn", "sgcn data info has no flag --jsn, did you mean --json?"),
         ("data info debian --dropout 1", "no flag --dropout, see sgcn data info --help"),
+        ("train debian --optimizer sgd", "did you mean --set optimizer.name=sgd?"),
+        ("train debian --hidden 64", "did you mean --widths 64?"),
+        ("data import table x --kind numbers", "did you mean --set kind=numbers?"),
         ("samplers --nonsense", "sgcn samplers has no flag --nonsense, see"),
     ],
 )

@@ -105,6 +105,17 @@ def test_every_iteration_is_the_next_epoch(ring):
     assert len({batch for epoch in passes for batch in epoch}) == 3 * 4
 
 
+def test_a_sampler_by_its_name(ring):
+    batches = (list(Loader(ring, np.arange(30), s)) for s in ("neighbor", make_sampler("neighbor")))
+    first, second = ([digest(batch) for batch in each] for each in batches)
+    assert first == second
+
+
+def test_a_batch_is_printed_in_a_line(ring):
+    (batch,) = Loader(ring, np.arange(30), "exact", depth=1)
+    assert repr(batch) == "Batch(Block(30 x 30, 90 edges))"
+
+
 def test_whole_numbers_of_numpy(ring):
     numbers = {"batch_size": 7, "depth": 2, "seed": 3, "threads": 1, "batches_per_epoch": 5}
     made = [

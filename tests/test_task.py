@@ -253,7 +253,7 @@ def test_no_nodes_no_scores():
     ("kind", "options", "words"),
     [
         (CLASSES, {"loss": "bce"}, r"loss is 'bce' and y holds classes \(int64\), expected sets"),
-        (CLASSES, {"loss": "mse"}, r"y holds classes .* expected numbers: floats, NaN for none"),
+        (CLASSES, {"loss": "mse"}, r"y holds classes .* numbers: floats.* --set kind=numbers"),
         (SETS, {"loss": "cross_entropy"}, "y holds sets of labels .* expected classes"),
         (SETS, {"loss": "mae"}, r"y holds sets of labels \(uint8\), expected numbers"),
         (NUMBERS, {"loss": "cross_entropy"}, r"y holds numbers \(float64\), expected classes"),

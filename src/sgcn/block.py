@@ -12,7 +12,7 @@ Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Block:
     """A sparse |dst| x |src| matrix M standing for P[dst, src], importance weights folded in.
 
@@ -35,8 +35,11 @@ class Block:
     def edges(self) -> int:
         return len(self.indices)
 
+    def __repr__(self) -> str:
+        return f"Block({self.shape[0]} x {self.shape[1]}, {self.edges} edges)"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Batch:
     """Blocks of layers 1..L, input side first: ``blocks[l].dst`` is ``blocks[l + 1].src``.
 
@@ -64,3 +67,6 @@ class Batch:
     @property
     def edges(self) -> int:
         return sum(block.edges for block in self.blocks)
+
+    def __repr__(self) -> str:
+        return f"Batch({', '.join(map(repr, self.blocks))})"

@@ -53,7 +53,7 @@ _EXAMPLES = """\
 examples:
   sgcn train flickr-like              train on a graph: a name, a directory or an .npz
   sgcn samplers                       what can be sampled, and with which options
-  sgcn compare debian                 train four ways on a graph in the box
+  sgcn compare debian                 train five ways on a graph in the box
 
 `sgcn COMMAND --help` has the options and examples of a command."""
 
@@ -148,10 +148,16 @@ def _not_taken(command: argparse.ArgumentParser, left: Sequence[str]) -> str:
     value = value or (after[0] if after and not after[0].startswith("-") else "VALUE")
     # What takes --config takes every option of the configuration by --set.
     hints = {flag.lstrip("-").replace("-", "_"): flag for flag in flags}
+    if "--formats" in flags:
+        from sgcn.data.importers import IMPORTERS
+
+        rows = (row for kind in IMPORTERS.values() for row in kind.listed())
+        hints = {row[0]: f"--set {row[0]}={value}" for row in rows} | hints
     for slow in (False, True):
         if "--config" in flags:
             keys = option_names(slow)
             hints = {key: f"--set {section}.{key}={value}" for key, section in keys} | hints
+            hints |= {"optimizer": f"--set optimizer.name={value}", "hidden": f"--widths {value}"}
         close = difflib.get_close_matches(key, hints, 1, 0.6 if slow else 0.8)
         if close:
             break

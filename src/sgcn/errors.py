@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -12,6 +13,16 @@ class SgcnError(ValueError):
     """
 
     exit_code = 2
+
+
+def no_graph(found: Any) -> SgcnError:
+    """That ``found`` stands where a graph should, and the way from it to one."""
+    way = "Graph.from_edges(..), or sgcn.data.load(name)"
+    if hasattr(found, "edge_index"):
+        way = "Graph.from_pyg(data)"
+    elif isinstance(found, str | os.PathLike):
+        way = f"sgcn.data.load({os.fspath(found)!r}, scale='auto')"
+    return SgcnError(f"the graph is a {type(found).__name__}, expected a sgcn.Graph: {way}")
 
 
 class TrainingDiverged(SgcnError):

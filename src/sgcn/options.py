@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -275,11 +276,12 @@ def build(
 
 
 def parse_value(text: str) -> Any:
-    """What a user typed: a TOML value, or else a plain word."""
-    try:
-        return tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
+    """What a user typed: a TOML value, such values with commas between, or else a plain word."""
+    text = text.strip()
+    for written in (text, f"[{text}]") if "," in text else (text,):
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"value = {written}")["value"]
+    return text
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, Any]:

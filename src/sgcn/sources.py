@@ -17,7 +17,7 @@ from sgcn.graph import Graph
 from sgcn.kernels.random import permutation
 from sgcn.options import check, integer, optional
 from sgcn.rng import Key, check_seed
-from sgcn.samplers.base import NodeSet, Sampler
+from sgcn.samplers import NodeSet, Sampler, make_sampler
 
 
 class Source(ABC):
@@ -108,7 +108,7 @@ class Loader:
         self,
         graph: Graph,
         nodes: Any,
-        sampler: Sampler,
+        sampler: Sampler | str,
         *,
         batch_size: int = 512,
         depth: int = 2,
@@ -118,6 +118,7 @@ class Loader:
     ) -> None:
         batch_size = check("batch_size", batch_size, integer())
         batches_per_epoch = check("batches_per_epoch", batches_per_epoch, optional(integer()))
+        sampler = make_sampler(sampler) if isinstance(sampler, str) else sampler
         self.graph, self.sampler, self.depth = graph, sampler, check("depth", depth, integer())
         self.threads = check("threads", threads, integer(0))
         self.source = NodeSource(

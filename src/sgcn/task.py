@@ -167,8 +167,12 @@ def _kind(y: npt.NDArray[Any], loss: str | RowLoss) -> str:
         raise SgcnError("y holds infinite numbers, expected finite ones, or NaN for none")
     wanted = LOSSES[loss] if isinstance(loss, str) and loss != "auto" else kind
     if wanted != kind and not (wanted == NUMBERS and y.dtype.kind == "f"):
+        way = ""
+        if (kind, wanted) == (CLASSES, NUMBERS):
+            way = "; of a table, sgcn data import .. --set kind=numbers"
         raise SgcnError(
             f"loss is {loss!r} and y holds {kind} ({y.dtype}), expected {wanted}: {_FORMS[wanted]}"
+            f"{way}"
         )
     if loss == "auto" and kind == NUMBERS and y.ndim == 1:
         known = y[labelled(y)]

@@ -20,9 +20,24 @@ def gcn(d_in: int, d_out: int) -> nn.Module:
     return pyg.GCNConv(d_in, d_out, normalize=False, add_self_loops=False, bias=False)
 
 
+class Aggregate(nn.Module):
+    def forward(self, block, h):
+        return block.aggregate(h)
+
+
+class ByEdges(nn.Module):
+    def forward(self, x, edge_index):
+        return x
+
+
+class AllRows(nn.Module):
+    def forward(self, block, h):
+        return h
+
+
 def test_what_becomes_of_a_module():
     assert isinstance(as_layer(gcn(5, 4)), MessagePassing)
-    assert isinstance(as_layer(nn.Identity()), PlainModule)
+    assert isinstance(as_layer(Aggregate()), PlainModule)
     ours = GraphConv(5, 4)
     assert as_layer(ours) is ours
 
@@ -77,3 +92,21 @@ def test_fit_takes_them():
 def test_what_would_be_done_twice_is_refused(conv):
     with pytest.raises(SgcnError, match="make it with"):
         Model([conv()])
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Linear(5, 4), r"Linear takes \(input.*expected a graph layer with forward\(block, h\)"),
+        (ByEdges(), r"ByEdges takes \(x, edge_index\), expected forward\(block, h\), where"),
+    ],
+)
+def test_modules_that_take_no_block(module, words):
+    with pytest.raises(SgcnError, match=words):
+        Model([module])
+
+
+def test_a_layer_that_gives_all_rows():
+    model = Model([AllRows(), GraphConv(GRAPH.x.shape[1], 4)], Dense(4, 4))
+    with pytest.raises(SgcnError, match=r"AllRows gave \d+ rows, expected \d+, one for each dest"):
+        fit(model, GRAPH, steps=1, preaggregate=False)

@@ -271,10 +271,19 @@ def test_batch_norm_is_refused():
     Model([GraphConv(5, 6)], nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 3)))
 
 
+class Drops(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, block, h):
+        return self.drop(block.aggregate(h))
+
+
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: Model([nn.Sequential(GraphConv(5, 6), nn.Dropout(0.5))]),
+        lambda: Model([Drops()]),
         lambda: Model([GraphConv(5, 6)], nn.Sequential(nn.AlphaDropout(0.5), nn.Linear(6, 3))),
         lambda: Model([pytest.importorskip("torch_geometric.nn").GATConv(
             5, 6, dropout=0.5, add_self_loops=False)]),

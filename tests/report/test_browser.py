@@ -202,6 +202,20 @@ def test_the_table_sorts(visit, address, folder):
     assert page.locator('#runs-table th[aria-sort="none"]').count() > 5
 
 
+def test_what_was_varied_has_a_column(visit, tmp_path):
+    for name, gap in (("a", 7), ("b", 8), ("c", 7)):
+        run = make_run(tmp_path / "runs" / name, [step(0)])
+        text = (run / "config.toml").read_text().replace("seed = 7", f"seed = {gap}")
+        other = "vrgcn" if name == "c" else "sgcn"  # whose options need not be those of others
+        text = text.replace("'sgcn'", f"'{other}'\ngap = {gap}\nrestart = '{other}'")
+        (run / "config.toml").write_text(text)
+    write_page([tmp_path / "runs"], tmp_path / "page.html")
+    table = visit((tmp_path / "page.html").as_uri()).locator("#runs-table")
+    assert table.locator('td[data-key="estimator.gap"]').all_inner_texts() == ["7", "8", "7"]
+    assert table.locator('th[data-key="estimator.restart"]').count() == 0
+    assert table.locator('th[data-key="training.seed"]').count() == 0
+
+
 def test_zoom_by_mouse_and_keyboard(visit, address):
     page = visit(address)
     before, reset = paths(page), page.get_by_role("button", name="Reset")
@@ -228,13 +242,13 @@ def test_hovering_and_arrows_tell_the_numbers(visit, address):
     page = visit(address)
     tip = page.locator("#tip")
     assert tip.is_hidden()
-    page.locator("#chart-f1 .plot").hover()
+    page.locator("#chart-validation_f1_micro .plot").hover()
     assert tip.is_visible()
     assert re.match(r"step \d+", tip.inner_text())
     assert all(name in tip.inner_text() for name in ("sgcn", "sgcn++", "anchored"))
     page.mouse.move(5, 5)
     assert tip.is_hidden()
-    page.locator("#chart-f1 .plot").focus()
+    page.locator("#chart-validation_f1_micro .plot").focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     assert re.match(r"step \d+: .*anchored \d", page.locator("#spoken").text_content())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -262,6 +263,17 @@ def test_a_full_disk_leaves_the_old_page(tmp_path, capsys, monkeypatch):
     assert "cannot be written (No space left on device)" in said
     assert (tmp_path / "page.html").read_text() == "the old one"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "run"]
+
+
+def test_pages_of_other_runs_stay(folder, tmp_path, monkeypatch):
+    place = tmp_path / "runs"
+    shutil.copytree(folder, place)
+    monkeypatch.chdir(tmp_path)
+    runs = sorted(path for path in place.iterdir() if path.is_dir())[:2]
+    for paths in (runs[:1], runs[1:], runs, [place]):
+        assert main(["report", *map(str, paths)]) == 0
+    wanted = [tmp_path / "report.html", place / "report.html", *(r / "report.html" for r in runs)]
+    assert sorted(tmp_path.rglob("report.html")) == sorted(wanted)
 
 
 def test_options_that_do_not_go_together(tmp_path, capsys):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -182,11 +183,11 @@ def test_default_places_do_not_collide(data, tmp_path, monkeypatch, capsys):
     for source, options in (("a", []), ("b", []), ("a", ["--set", "model.widths=9"])):
         assert main(["train", f"{source}/g.npz", "--quiet", "--epochs", "1", *SMALL, *options]) == 0
     name = "g-neighbor-anchored++-0"
-    assert {path.name for path in runs.iterdir()} == {name, f"{name}-2", f"{name}-3"}
-    assert str(Path("b").resolve()) in (runs / f"{name}-2" / "config.toml").read_text()
+    assert {path.name for path in runs.iterdir()} == {name, f"{name}-run2", f"{name}-run3"}
+    assert str(Path("b").resolve()) in (runs / f"{name}-run2" / "config.toml").read_text()
     assert main(["train", "a/g.npz", "--quiet", "--force", "--epochs", "1", *SMALL]) == 0
     assert len([*runs.iterdir()]) == 3  # --force replaces the first
-    for place in ("compare", "compare-2"):
+    for place in ("compare", "compare-run2"):
         code = main(["compare", "a/g.npz", "--vary", "estimator=sgcn", "--quiet", "--epochs", "1",
                      *SMALL])  # fmt: skip
         assert code == 0
@@ -203,7 +204,7 @@ def test_a_stopped_run_says_where_it_is(data, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(training, "StopRequest", Stopped)
     assert main(["train", str(data), "--quiet", "--epochs", "1", *SMALL]) == 130
-    assert f"sgcn train --resume {taken}-2" in capsys.readouterr().err
+    assert f"sgcn train --resume {taken}-run2" in capsys.readouterr().err
 
 
 def test_progress_and_quiet(data, tmp_path, capsys):
@@ -215,12 +216,19 @@ def test_progress_and_quiet(data, tmp_path, capsys):
     count = sum(p.numel() for p in runs.open_run(tmp_path / "a")[2].parameters())
     assert re.fullmatch(
         rf"mean, 2 layers, widths \d+, {count:,} parameters; sampler neighbor, estimator "
-        r"anchored\+\+, optimizer muon, lr 0.02; cpu, \d+ threads", second,
+        r"anchored\+\+, gap 2, warmup 2, optimizer muon, lr 0.02; cpu, \d+ threads", second,
     )  # fmt: skip
     assert third == f"into {tmp_path / 'a'}"
     assert re.fullmatch(rf"({line})+", rest)
-    wanted = r"test F1 [\d.]+, loss [\d.]+, [\d.]+ s; curves in .*curves.png\n"
-    assert re.fullmatch(wanted, said.out)
+    wanted = (
+        r"test F1 [\d.]+, loss [\d.]+; validation F1 ([\d.]+), loss [\d.]+ at step (\d+), the "
+        r"best; [\d.]+ s; curves in .*curves.png\n"
+    )
+    found = re.fullmatch(wanted, said.out)
+    summary = json.loads((tmp_path / "a" / "summary.json").read_text())
+    best = f"{summary['validation']['f1_micro']:.4f}", str(summary["best_step"])
+    assert found is not None
+    assert found.groups() == best
     assert train(data, tmp_path / "b", "--epochs", 1) == 0
     assert capsys.readouterr() == ("", "")
 
@@ -245,6 +253,25 @@ def test_evaluate(finished, capsys):
     assert set(scores) == {"train", "validation", "test"}
     assert scores["test"] == summary["test"]
     assert scores["validation"] == summary["validation"]
+
+
+def test_an_unfinished_run_says_so(finished, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (run / "summary.json").unlink()
+    for command in (["evaluate"], ["predict", "--out", str(tmp_path / "p.csv")]):
+        assert main([*command, str(finished)]) == 0
+        assert capsys.readouterr().err == ""
+        assert main([*command, str(run)]) == 0
+        said = capsys.readouterr().err
+        assert re.fullmatch(rf"{run} is not finished, [^\n]*sgcn train --resume {run}\n", said)
+
+
+def test_widths_with_commas(data, tmp_path):
+    for at, options in enumerate((["--widths", "6,4"], ["--set", "model.widths=6,4"])):
+        out = ["--out", str(tmp_path / f"{at}"), "--quiet"]
+        assert main(["train", str(data), *out, "--epochs", "1", *SMALL[2:], *options]) == 0
+        assert read_toml(tmp_path / f"{at}" / "config.toml")["model"]["widths"] == [6, 4]
 
 
 def test_predict(finished, tmp_path, capsys):
@@ -340,18 +367,85 @@ def test_a_setting_that_diverges_does_not_end_the_others(data, tmp_path, capsys)
 
 def test_train_with_several_seeds(data, tmp_path, capsys):
     assert train(data, tmp_path / "run", "--seeds", "0-1", "--epochs", 1) == 0
-    assert "±" in capsys.readouterr().out
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {"seed-0", "seed-1"}
+    assert re.search(r"^neighbor, anchored\+\+ .*±", capsys.readouterr().out, re.M)
+    written = {path.name for path in (tmp_path / "run").iterdir()}
+    assert written == {"seed-0", "seed-1", "curves.png"}
+
+
+def test_what_the_first_seed_chose_holds_for_the_others(data, tmp_path, monkeypatch):
+    asked = []
+
+    def decide(config, *_):
+        asked.append(config.training.loop.seed)
+        section = config.training.model.with_options(layer="concat", dropout=0.25)
+        return replace(config, training=replace(config.training, model=section))
+
+    monkeypatch.setattr(runs, "decide", decide)
+    assert train(data, tmp_path, "--seeds", "3,5", "--epochs", 1) == 0
+    assert asked == [3]
+    for seed in (3, 5):
+        values = read_toml(tmp_path / f"seed-{seed}" / "config.toml")
+        assert (values["model"]["layer"], values["model"]["dropout"]) == ("concat", 0.25)
+        assert values["training"]["seed"] == seed
+
+
+@pytest.mark.parametrize("where", ["in a run", "between runs"])
+def test_a_stopped_comparison_goes_on(where, data, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = ["compare", str(data), "--vary", "estimator=sgcn,full,sgcn+", "--epochs", "2",
+               "--quiet", *SMALL]  # fmt: skip
+    real = runs.train
+
+    def stop(config, out, **options):
+        if out.name == "full":
+            if where == "between runs":
+                raise KeyboardInterrupt
+            signals = property(lambda self: 2, lambda self, value: None)
+            monkeypatch.setattr(training, "StopRequest", type(
+                "Stopped", (training.StopRequest,), {"signal": signals}))  # fmt: skip
+        return real(config, out, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "train", stop)
+        before = training.StopRequest
+        said = refusal(capsys, main(command), 130)
+        monkeypatch.setattr(training, "StopRequest", before)
+    assert "after 1 of 3 runs; go on with the same command and --resume --out runs/compare" in said
+    kept = Path("runs/compare/sgcn/summary.json").read_bytes()
+    code = main([*command, "--resume", "--set", "estimator.gap=3"])
+    assert "with estimator.gap = 10, expected 3" in refusal(capsys, code)
+    code = main(["compare", "debian", *command[2:], "--resume"])
+    assert f"was begun on {data.resolve()}, expected debian" in refusal(capsys, code)
+    assert main([*command, "--resume"]) == 0
+    assert len(capsys.readouterr().out.split("\n\n")[0].splitlines()) == 1 + 3
+    assert Path("runs/compare/sgcn/summary.json").read_bytes() == kept
+    assert {path.name for path in Path("runs").iterdir()} == {"compare"}
+    shutil.rmtree("runs")
+    assert "does not exist" in refusal(capsys, main([*command, "--resume"]))
+
+
+def test_stopped_seeds_go_on(data, tmp_path, capsys):
+    command = ["--seeds", "0-1", "--epochs", 1]
+    assert train(data, tmp_path / "a", *command) == 0
+    shutil.rmtree(tmp_path / "a" / "seed-1")
+    first = capsys.readouterr().out
+    code = main(["train", str(data), "--quiet", *SMALL, *map(str, command), "--resume",
+                 str(tmp_path / "a")])  # fmt: skip
+    assert code == 0
+    assert capsys.readouterr().out.split()[:13] == first.split()[:13]  # with its mean and spread
+    assert (tmp_path / "a" / "seed-1" / "summary.json").is_file()
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--vary", "lr=0.1"], "--vary got 'lr=0.1', expected a key and its values"),
+        (["--vary", "lr=0.1,1"], "did you mean optimizer.lr=0.1,1?"),
         (["--vary", "optimizer.lr="], "--vary got 'optimizer.lr='"),
         (["--vary", "optimizer.lr=x"], "lr is 'x', expected a number > 0"),
         (["--seeds", "3-1"], "--seeds got '3-1', expected seeds like 0-4"),
         (["--seeds", "a"], "--seeds got 'a'"),
+        (["--seeds", "0-1", "--seed", "7"], "--seed 7 stands beside --seeds 0-1"),
     ],
 )
 def test_what_cannot_be_varied(data, tmp_path, capsys, options, words):
@@ -453,6 +547,8 @@ OPTIONS = {
     "an unknown activation": (["--set", "model.activation=rel"], "activation is 'rel'"),
     "a file that is not there": (["--config", "nowhere.toml"], "nowhere.toml does not exist"),
     "no assignment": (["--set", "training"], "expected section.key=value"),
+    "no section": (["--set", "layer=gin"], "did you mean model.layer=gin?"),
+    "no section of a sampler": (["--set", "sizes=3"], "did you mean sampler.sizes=3?"),
     "zero epochs": (["--epochs", "0"], "epochs is 0"),
     "a batch of zero": (["--set", "training.batch_size=0"], "batch_size is 0"),
     "a width of zero": (["--set", "model.widths=0"], "widths is 0"),
@@ -620,6 +716,7 @@ def test_a_full_disk(data, tmp_path, capsys, monkeypatch):
     usage = namedtuple("usage", "total used free")
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda path: usage(1, 1, 1000))
+        patch.setattr(runs, "decide", lambda *_: pytest.fail("trials ran before"))
         assert "free" in refusal(capsys, train(data, tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []
 

@@ -95,6 +95,10 @@ def test_numbers_where_there_are_no_names(tmp_path):
     p = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
     write_table(tmp_path / "p.csv", p)
     assert (tmp_path / "p.csv").read_text() == "id,class,p_0,p_1\n0,1,0.25,0.75\n1,0,1,0\n"
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_table(tmp_path / "p.parquet", p)
+    found = parquet.read_table(tmp_path / "p.parquet")
+    assert found.column("class").to_pylist() == [1, 0]
     write_table(tmp_path / "q.csv", p, ["a", 3], ["x", "y", "unused"])
     assert (tmp_path / "q.csv").read_text() == "id,class,p_x,p_y\na,y,0.25,0.75\n3,x,1,0\n"
     with pytest.raises(sgcn.SgcnError, match="the graph has 1 ids, expected 2"):

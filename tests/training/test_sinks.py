@@ -124,6 +124,8 @@ def test_a_history_as_a_data_frame(monkeypatch):
     frame = history.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["event"].tolist() == ["probe", "epoch"]
+    with pytest.raises(SgcnError, match="kind is 'scores', expected one of step, score"):
+        history.to_pandas("scores")
     assert history.to_pandas("epoch")["validation_loss"].tolist() == [1.0]
 
 

@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import dataclass, fields, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from learning import labelled, small_model
 from sgcn import SgcnError, Training, fit, make_estimator, make_sampler, nn
 from sgcn.commands import shared, train
+from sgcn.data import load
 from sgcn.estimators import ESTIMATORS
 from sgcn.options import integer, option
 from sgcn.runs.config import Config, assign, make_config, toml_value
@@ -195,6 +197,19 @@ def test_another_course_of_the_learning_rate_leaves_the_options_of_the_first():
     assert second == OptimizerOptions.of({"schedule": "cosine", "clip": 2.0})
 
 
+def test_what_is_no_graph_gets_the_way_to_one():
+    data = SimpleNamespace(edge_index=1)
+    way = r"a SimpleNamespace, expected a sgcn.Graph: Graph.from_pyg\(data\)"
+    with pytest.raises(SgcnError, match=way):
+        fit(small_model(), data)
+    with pytest.raises(SgcnError, match=way):
+        load(data)
+    with pytest.raises(SgcnError, match=r"a str, .*: sgcn.data.load\('cora.npz', scale='auto'\)"):
+        fit(small_model(), "cora.npz")
+    with pytest.raises(SgcnError, match=r"data.load got a int, expected a name or a path"):
+        load(3)
+
+
 def test_fit_takes_a_training():
     training = Training(loop=LoopOptions(epochs=2, batch_size=8), sampler=make_sampler("labor"))
     graph = labelled()
@@ -205,8 +220,12 @@ def test_fit_takes_a_training():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"epoch": 3}, r"fit has no option 'epoch', .*did you mean 'epochs'"),
-        ({"widths": 3}, "fit has no option 'widths'"),
+        ({"epoch": 3}, r"fit has no option 'epoch' \(did you mean 'epochs'\?\)$"),
+        ({"widths": 3}, r"'widths', which belongs to the model: make_model\(.., widths=..\)"),
+        ({"sizes": 3}, r"belongs to the sampler: sampler=make_sampler\(name, sizes=..\)"),
+        ({"gap": 3}, r"belongs to the estimator: estimator=make_estimator\(name, gap=..\)"),
+        ({"preset": "gcn"}, r"belongs to training=Training.of\(\{'preset': ..\}\)"),
+        ({"zzz": 3}, "no option 'zzz', docs/training.md lists them all"),
         ({"probe_every": 3}, r"probe_every is 3, expected a probe for it"),
         ({"optimizer": "adam", "momentum": 0.5}, "'momentum' .it belongs to name = auto or"),
         ({"sampler": 3}, "sampler is 3, expected what make_sampler returns"),

@@ -1,4 +1,4 @@
-"""Score a finished run on its training, validation and test nodes, or on another graph.
+"""Score a run on its training, validation and test nodes, or on another graph.
 
 examples:
   sgcn evaluate runs/a
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from sgcn.commands.shared import run_arguments
+from sgcn.commands.shared import note_unfinished, run_arguments
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +25,7 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.training.events import to_json
 
     model, graph, config = load_run(args.run_directory)
+    note_unfinished(args.run_directory)
     task = config.training.task.on(graph)
     if args.data is not None:
         graph = open_other(args.data, args.run_directory, config, graph)

@@ -1,4 +1,4 @@
-"""Write a finished run's predictions for every node.
+"""Write a run's predictions for every node.
 
 examples:
   sgcn predict runs/a --out p.csv                     ids, classes and probabilities
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sgcn.commands.shared import run_arguments
+from sgcn.commands.shared import note_unfinished, run_arguments
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> None:
     if table and args.embeddings:
         raise SgcnError(f"--embeddings to {args.out}, expected an array: --out FILE.npy")
     model, graph, config = predictions.load_run(args.run_directory)
+    note_unfinished(args.run_directory)
     kind, data = config.training.task.on(graph).kind, args.data or config.data
     if args.probabilities and kind == NUMBERS:
         raise SgcnError(

@@ -1,7 +1,7 @@
 """Make one page of runs: curves, scores, time, memory and what differs between them.
 
 examples:
-  sgcn report runs/a                                  report.html, to be opened from disk
+  sgcn report runs/a                                  runs/a/report.html, to be opened from disk
   sgcn report runs/a runs/b --out ab.html
   sgcn report runs/compare                            every run in a folder
   sgcn report --live runs/a                           follow a training that still runs
@@ -20,8 +20,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "runs", nargs="+", type=Path, metavar="RUN", help="what sgcn train wrote, or a folder of it"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE.html", help="where to write; default: report.html"
-    )
+        "--out", type=Path, metavar="FILE.html",
+        help="where to write; default: report.html in RUN, of several RUNs here",
+    )  # fmt: skip
     parser.add_argument(
         "--live", action="store_true", help="serve the page on this machine and keep it up to date"
     )
@@ -36,7 +37,8 @@ def run(args: argparse.Namespace) -> None:
             raise SgcnError("--port is for a page that is served, expected --live beside it")
         from sgcn.report import write_page
 
-        out = args.out or Path("report.html")
+        beside = args.runs[0] if len(args.runs) == 1 else Path()  # so pages of others stay
+        out = args.out or beside / "report.html"
         count = write_page(args.runs, out)
         print(f"{out}: {count} run{'s' if count > 1 else ''}")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
@@ -30,11 +31,22 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
-    """A finished run, and the graph to use its model on."""
+    """A run, and the graph to use its model on."""
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="what sgcn train wrote")
     parser.add_argument(
         "--data", metavar="DATA", help="another graph, with the same features; default: the run's"
     )
+
+
+def note_unfinished(run: Path) -> None:
+    """Say that ``run`` may still get better."""
+    from sgcn.runs.layout import SUMMARY
+
+    if not (run / SUMMARY).is_file():
+        print(
+            f"{run} is not finished, these are its best weights so far; it goes on with: "
+            f"sgcn train --resume {run}", file=sys.stderr,
+        )  # fmt: skip
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -25,7 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     trials.add_seeds(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: runs/DATA-.., a new one")
     add_options(parser)
-    parser.add_argument("--resume", type=Path, metavar="RUN", help="continue a stopped run")
+    parser.add_argument(
+        "--resume", type=Path, metavar="RUN",
+        help="continue a stopped run; beside --seeds, their folder",
+    )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="replace an existing run")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -37,9 +40,9 @@ def run(args: argparse.Namespace) -> None:
     from sgcn.runs.config import make_config
     from sgcn.runs.layout import CURVES, SUMMARY
 
-    if args.resume is not None:
+    if args.resume is not None and args.seeds is None:
         given = [args.preset, *(getattr(args, flag.attribute) for flag in flags())]
-        given += [args.data, args.config, args.out, args.seeds]
+        given += [args.data, args.config, args.out]
         if args.set or any(value is not None for value in given):
             raise SgcnError("--resume takes a run as it is, expected no other options beside it")
         out, config = args.resume, runs.read_config(args.resume)
@@ -51,17 +54,22 @@ def run(args: argparse.Namespace) -> None:
         data = config.data
         graph = Path(data).resolve().stem if is_file(data) else plain(data)
         chosen = config.training
-        name = f"{graph}-{chosen.sampler.name}-{chosen.estimator_name}-{chosen.loop.seed}"
+        name = f"{graph}-{chosen.sampler.name}-{chosen.estimator_name}"
+        name += f"-{chosen.loop.seed}" if args.seeds is None else ""
         place = Path("runs") / name  # by default a new one
-        out = args.out or (place if args.force else runs.free_place(place))
+        out = args.out or args.resume or (place if args.force else runs.free_place(place))
         if args.seeds is not None:
-            for line in trials.table(trials.run_all(trials.trials(args, [], out), args)):
-                print(line)
+            if args.resume not in (None, out):
+                raise SgcnError(f"--out is {out}, expected the folder of --resume, {args.resume}")
+            trials.run_all(trials.trials(args, [], out), args, out, f"--resume {out}")
             return
     summary = runs.train(
         config, out, resume=args.resume is not None, force=args.force, quiet=args.quiet,
         make_probe=make_probe,
     )  # fmt: skip
     if not args.quiet:
-        scores, seconds = words(summary["test"]), summary["seconds"]["total"]
-        print(f"test {scores}, {seconds:.1f} s; curves in {out / CURVES}")
+        print(
+            f"test {words(summary['test'])}; validation {words(summary['validation'])} at step "
+            f"{summary['best_step']}, the best; {summary['seconds']['total']:.1f} s; curves in "
+            f"{out / CURVES}"
+        )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from sgcn.commands import shared
-from sgcn.errors import SgcnError, TrainingDiverged
+from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
 
 if TYPE_CHECKING:
     from sgcn.runs.config import Config
@@ -33,7 +34,10 @@ class Trial:
 
 
 def add_seeds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", metavar="A-B", help="seeds 0-4 or 0,3,7, in place of one")
+    parser.add_argument(
+        "--seeds", metavar="A-B",
+        help="seeds 0-4 or 0,3,7, in place of one; what `auto` stands for, the first decides",
+    )  # fmt: skip
 
 
 def seeds_of(text: str) -> list[int]:
@@ -51,6 +55,10 @@ def trials(args: argparse.Namespace, vary: Sequence[str], out: Path) -> list[Tri
     """A trial for every combination of the values to ``vary`` and every seed, checked."""
     from sgcn.runs.config import assign, make_config
 
+    if args.seeds is not None and args.seed is not None:
+        raise SgcnError(
+            f"--seed {args.seed} stands beside --seeds {args.seeds}, expected one of them"
+        )
     seeds = [args.seed] if args.seeds is None else seeds_of(args.seeds)
     made = []
     for setting in product(*(_choices(text) for text in vary)):
@@ -62,7 +70,9 @@ def trials(args: argparse.Namespace, vary: Sequence[str], out: Path) -> list[Tri
             assign(values, (f"{_KEYS.get(key, key)}={value}" for key, value in setting
                             if key not in named))  # fmt: skip
             parts = [shared.plain(label)] * bool(setting) + [f"seed-{seed}"] * (len(seeds) > 1)
-            made.append(Trial(label, make_config(values), out.joinpath(*parts)))
+            config = make_config(values)
+            chosen = f"{config.training.sampler.name}, {config.training.estimator_name}"
+            made.append(Trial(label or chosen, config, out.joinpath(*parts)))
     return made
 
 
@@ -71,38 +81,101 @@ def _choices(text: str) -> list[tuple[str, str]]:
     key, _, values = text.partition("=")
     found = re.findall(r"(?:\[[^\]]*\]|[^,])+", values)
     if not found or not (key in _NAMES or "." in key):
-        raise SgcnError(
-            f"--vary got {text!r}, expected a key and its values, like sampler=neighbor,ladies or "
-            "optimizer.lr=0.003,0.01"
-        )
+        from sgcn.training.options import full_name
+
+        meant = full_name(key) if values and "." not in key else None
+        example = "like sampler=neighbor,ladies or optimizer.lr=0.003,0.01"
+        hint = f"did you mean {meant}={values}?" if meant else example
+        raise SgcnError(f"--vary got {text!r}, expected a key and its values, {hint}")
     return [(key, value) for value in dict.fromkeys(map(str.strip, found))]
 
 
-def run_all(made: Sequence[Trial], args: argparse.Namespace) -> list[tuple[Trial, dict[str, Any]]]:
-    """Run one after another; nothing begins before all of them can."""
+def run_all(made: Sequence[Trial], args: argparse.Namespace, out: Path, again: str) -> None:
+    """Run one after another, then print the table and draw the curves into ``out``.
+
+    Nothing begins before all of them can. With ``args.resume`` what is finished stays as it is, and
+    what was stopped goes on. ``again`` are the options that have the same command do so.
+    """
     from sgcn.data.source import check_data
     from sgcn.runs import directory as runs
+    from sgcn.runs.curves import draw
+    from sgcn.runs.layout import CURVES, is_run
 
     for trial in made:
         check_data(trial.config.data)
-        runs.check_output(trial.out, force=args.force)
-    done, failed = [], []
+        if args.resume and is_run(trial.out):
+            _check_same(trial, runs.read_config(trial.out))
+        else:
+            runs.check_output(trial.out, force=args.force)
+    done: list[tuple[Trial, dict[str, Any]]] = []
+    failed: list[TrainingDiverged] = []
+    first: dict[str, Path] = {}  # run of a setting
     for trial in made:
         if not args.quiet:
             print(f"{trial.out}:", flush=True)
         try:
-            summary = runs.train(
-                trial.config, trial.out, force=args.force, quiet=args.quiet,
-                make_probe=shared.make_probe,
-            )  # fmt: skip
+            summary = _summary_of(trial, first.setdefault(trial.setting, trial.out), args)
         except TrainingDiverged as error:  # a finding; the others go on
             print(f"{trial.out}: {error}", file=sys.stderr)
             failed.append(error)
             continue
+        except (KeyboardInterrupt, TrainingInterrupted) as stopped:
+            raise TrainingInterrupted(
+                f"stopped after {len(done) + len(failed)} of {len(made)} runs; go on with the same "
+                f"command and {again}",
+                getattr(stopped, "exit_code", 130) - 128, getattr(stopped, "fitted", None),
+            ) from None  # fmt: skip
         done.append((trial, summary))
     if not done and failed:
         raise failed[0]
-    return done
+    print(*table(done), sep="\n")
+    print(f"\ncurves: {draw([trial.out for trial, _ in done], out / CURVES)}")
+
+
+def _summary_of(trial: Trial, first: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """The summary of a run: of one that is finished, that goes on, or that begins.
+
+    What trials of options have decided for the ``first`` run of a setting holds for its others.
+    """
+    from sgcn.runs import directory as runs
+    from sgcn.runs.layout import SUMMARY, is_run
+
+    config, known = trial.config, args.resume and is_run(trial.out)
+    if known and (trial.out / SUMMARY).is_file():
+        summary: dict[str, Any] = json.loads((trial.out / SUMMARY).read_text())
+        if summary["diverged"]:
+            raise TrainingDiverged(summary["diverged"])
+        return summary
+    if known:
+        config = runs.read_config(trial.out)
+    elif first != trial.out and config.auto:
+        seed, config = config.training.loop.seed, runs.read_config(first)
+        config = replace(config, training=config.training.changed(seed=seed))
+    return runs.train(
+        config, trial.out, resume=known, force=args.force, quiet=args.quiet,
+        make_probe=shared.make_probe,
+    )  # fmt: skip
+
+
+def _check_same(trial: Trial, kept: Config) -> None:
+    """Make sure that a run that is kept is what ``trial`` would make: all it says, no more."""
+    from sgcn.data.source import is_file
+    from sgcn.training.options import Training
+
+    data = trial.config.data
+    if kept.data != (str(Path(data).resolve()) if is_file(data) else data):
+        raise SgcnError(
+            f"{trial.out} was begun on {kept.data}, expected {data}: choose another --out"
+        )
+    usual, found = Training().tables(), kept.training.tables()
+    for section, table in trial.config.training.tables().items():
+        for key, value in table.items():
+            exact = section == "training" and key != "preaggregate"  # nothing else decides these
+            if (exact or value != usual[section].get(key)) and value != found[section].get(key):
+                raise SgcnError(
+                    f"{trial.out} was begun with {section}.{key} = {found[section].get(key)!r}, "
+                    f"expected {value!r}: go on with the same options, or choose another --out"
+                )
 
 
 def table(done: Sequence[tuple[Trial, dict[str, Any]]]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sgcn.errors import SgcnError, no_graph
 from sgcn.options import known_name
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ def load(
     from sgcn.data.synthetic import parse_synthetic, synthetic
 
     known_name("scale", scale, KINDS)
+    if hasattr(name, "edge_index"):
+        raise no_graph(name)
+    if not isinstance(name, str | Path):
+        raise SgcnError(f"data.load got a {type(name).__name__}, expected a name or a path")
     name = str(name)
     if is_synthetic(name):
         graph = synthetic(*parse_synthetic(name, seed), features)

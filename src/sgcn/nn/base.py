@@ -43,10 +43,28 @@ class PlainModule(Layer):
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module
+        taken, kind = inspect.signature(module.forward), type(module).__name__
+        try:
+            taken.bind(None, None)
+        except TypeError:
+            raise SgcnError(
+                f"{kind} takes {taken}, expected a graph layer with forward(block, h): dense "
+                "layers are the head, Model([layers], head)"
+            ) from None
+        if "edge_index" in taken.parameters:
+            raise SgcnError(
+                f"{kind} takes {taken}, expected forward(block, h), where block.aggregate(h) sums "
+                "over the edges, or a MessagePassing of PyG"
+            )
         self.reads_own = False  # if it does, the operator refuses what is missing
 
     def forward(self, block: Operator, h: Tensor) -> Tensor:
         z: Tensor = self.module(block, h)
+        if z.shape[0] != block.shape[0]:
+            raise SgcnError(
+                f"{type(self.module).__name__} gave {z.shape[0]} rows, expected {block.shape[0]}, "
+                "one for each destination: block.own(h) are their rows of h"
+            )
         return z
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sgcn.errors import SgcnError
 from sgcn.options import parse_value
-from sgcn.training.options import Auto, Training, check_table
+from sgcn.training.options import Auto, Training, check_table, full_name
 
 #: Options that `auto` leaves to trials (see `sgcn.runs.choosing`).
 DECIDABLE = (
@@ -88,9 +88,9 @@ def assign(values: dict[str, Any], assignments: Iterable[str]) -> None:
         key, equals, value = text.partition("=")
         section, dot, name = key.strip().partition(".")
         if not equals or not dot or not name:
-            raise SgcnError(
-                f"--set got {text!r}, expected section.key=value, like sampler.sizes=10"
-            )
+            meant = None if dot else full_name(section)
+            hint = f"did you mean {meant}{equals}{value}?" if meant else "like sampler.sizes=10"
+            raise SgcnError(f"--set got {text!r}, expected section.key=value, {hint}")
         table = values.setdefault(section, {})
         check_table(section, table)
         table[name] = parse_value(value)

@@ -6,9 +6,10 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import chain, count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from sgcn.runs import curves
 from sgcn.runs.choosing import MakeProbe, decide, names_nodes
 from sgcn.runs.config import Config, make_config, read_toml
 from sgcn.runs.layout import CONFIG, METRICS, MODEL, SCALING, STATE, SUMMARY, is_run
+from sgcn.sources import NodeSource
 from sgcn.task import train_nodes
 from sgcn.training.checkpoints import write_tensors
 from sgcn.training.checks import check_features, rehearse
@@ -109,21 +111,46 @@ def check_output(out: Path, *, force: bool = False) -> None:
 
 
 def free_place(out: Path) -> Path:
-    """``out``, or if it is taken the first of ``out-2``, ``out-3`` .. that is not."""
-    others = (out.with_name(f"{out.name}-{number}") for number in count(2))
-    return next(place for place in chain([out], others) if not os.path.lexists(place))
+    """``out``, or if it is taken the first of ``out-run2``, ``out-run3`` .. that is not."""
+    return next(place for place in _places(out) if not os.path.lexists(place))
+
+
+def last_place(out: Path) -> Path:
+    """The last of ``out``, ``out-run2`` .. before the first that is not taken."""
+    taken = list(takewhile(os.path.lexists, _places(out)))
+    if not taken:
+        raise SgcnError(f"{out} does not exist, expected a folder of runs to go on with: --out DIR")
+    return taken[-1]
+
+
+def _places(out: Path) -> Iterator[Path]:
+    yield out
+    yield from (out.with_name(f"{out.name}-run{number}") for number in count(2))
+
+
+def _check_room(out: Path, model: Model) -> None:
+    needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
+    if shutil.disk_usage(nearest_folder(out)).free < needed:
+        raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
 
 
 def header(config: Config, graph: Graph, model: Model) -> str:
     """What is trained on what, and how, in two lines."""
     chosen, parameters = config.training, sum(p.numel() for p in model.parameters())
-    kind, optimizer = chosen.tables()["model"], chosen.optimizer
+    kind, optimizer, loop = chosen.tables()["model"], chosen.optimizer, chosen.loop
+    source = NodeSource(
+        graph, train_nodes(graph), chosen.sampler, batch_size=loop.batch_size,
+        batches_per_epoch=loop.batches_per_epoch,
+    )  # fmt: skip
+    plan = chosen.estimator.for_run(loop.budget(len(source))).schedule
+    gap = "none" if plan.gap is None else plan.gap
+    snapshots = f"gap {gap}, warmup {plan.warmup}, " if chosen.estimator.takes_snapshots else ""
     return (
         f"{config.data}: {summary_of(graph)}\n"
         f"{kind['layer']}, {kind['layers']} layers, widths {kind['widths']}, {parameters:,} "
-        f"parameters; sampler {chosen.sampler.name}, estimator {chosen.estimator_name}, optimizer "
-        f"{optimizer.values()['name']}, lr {optimizer.rate:g}; cpu, {torch.get_num_threads()} "
-        "threads"
+        f"parameters; sampler {chosen.sampler.name}, estimator {chosen.estimator_name}, "
+        f"{snapshots}optimizer {optimizer.values()['name']}, lr {optimizer.rate:g}; cpu, "
+        f"{torch.get_num_threads()} threads"
     )
 
 
@@ -145,6 +172,7 @@ def train(
     if not resume:
         check_output(out, force=force)
     config, graph, scaling = _opened(config, out if resume else None)
+    _check_room(out, _with_model(config, graph)[1])
     if trials and config.auto and not resume:
         say = (lambda line: None) if quiet else partial(print, file=sys.stderr, flush=True)
         try:
@@ -168,9 +196,6 @@ def train(
         if make_probe is None:
             raise SgcnError(f"probe_every is {loop.probe_every}, expected none: there is no probe")
         callbacks = [make_probe(loop, model)]
-    needed = 8 * sum(p.numel() * p.element_size() for p in model.parameters()) + (1 << 20)
-    if shutil.disk_usage(nearest_folder(out)).free < needed:
-        raise SgcnError(f"{out} has less than {needed >> 20} MB free, expected room for the run")
     try:
         if not resume:
             check_output(out, force=force)  # another run may have begun there meanwhile

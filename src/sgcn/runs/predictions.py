@@ -149,7 +149,7 @@ def write_table(
 
 def _columns(p: Any, ids: Any, classes: Any, kind: str) -> dict[str, Any]:
     nodes, width = p.shape
-    classes = range(width) if classes is None else classes
+    numbered, classes = classes is None, range(width) if classes is None else classes
     for what, names, wanted in (("ids", ids, nodes), ("names of classes", classes, width)):
         if names is not None and len(names) < wanted:
             raise SgcnError(f"the graph has {len(names)} {what}, expected {wanted}")
@@ -163,7 +163,8 @@ def _columns(p: Any, ids: Any, classes: Any, kind: str) -> dict[str, Any]:
     if kind == SETS:
         chosen = [";".join(titles[k] for k in np.flatnonzero(row)) for row in p > 0.5]
     else:
-        chosen = [titles[k] for k in p.argmax(1)]
+        best = p.argmax(1)
+        chosen = best if numbered else [titles[k] for k in best]
     found = {"id": ids, "labels" if kind == SETS else "class": chosen}
     return found | {f"p_{title}": p[:, k] for k, title in enumerate(titles)}
 

@@ -9,7 +9,10 @@ from importlib import import_module
 from typing import Any
 
 from sgcn.errors import SgcnError
+from sgcn.options import known_name
 from sgcn.training.events import Event
+
+KINDS = ("step", "score", "epoch", "probe")
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,6 +38,8 @@ class History:
 
         Scores stand as ``validation_f1_micro`` and such.
         """
+        if kind is not None:
+            known_name("kind", kind, KINDS)
         rows = [_row(event) for event in self.events if kind in (None, event.event)]
         empty = dict.fromkeys((column for row in rows for column in row), math.nan)
         return [empty | row for row in rows]

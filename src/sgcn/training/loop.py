@@ -23,7 +23,7 @@ from torch import Tensor
 
 from sgcn.compute.exact import predict
 from sgcn.compute.gradients import Gradient
-from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted
+from sgcn.errors import SgcnError, TrainingDiverged, TrainingInterrupted, no_graph
 from sgcn.estimators import state as engine_state
 from sgcn.estimators.engine import Engine, Outcome, worth_preaggregating
 from sgcn.estimators.gradient.base import square
@@ -118,6 +118,8 @@ def fit(
     any moment: the same call goes on bit by bit. ``progress`` is shown by default where somebody
     watches.
     """
+    if not isinstance(graph, Graph):
+        raise no_graph(graph)
     given = options.pop("optimizer") if _is_optimizer(options.get("optimizer")) else None
     training = (training or Training()).changed(**options)
     training = _checked(training, model, graph, callbacks)

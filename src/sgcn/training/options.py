@@ -224,7 +224,8 @@ class OptimizerOptions(Options):
     )
     lr: float | None = option(
         None, optional(real(0.0, open_=True)),
-        "learning rate; none: 0.02 for muon, else 0.01; auto: by trials, as without any option",
+        "learning rate; none: 0.02 for muon, else 0.01, or by a short trial 0.3 of it where no "
+        "optimiser is named; auto: by that trial for any optimiser",
         flag="--lr",
     )  # fmt: skip
     schedule: Rate = choice(RATES, "constant", "course of the learning rate over the run")
@@ -270,7 +271,10 @@ class LoopOptions(Options):
     batches_per_epoch: int | None = option(
         None, optional(integer()), "batches in an epoch; none: one pass over the training nodes"
     )
-    seed: int = option(0, integer(0), "of weights, batches, samples and masks", flag="--seed")
+    seed: int = option(
+        0, integer(0), "of batches, samples, masks and weights (in Python: make_model(seed=))",
+        flag="--seed",
+    )  # fmt: skip
     threads: int = option(1, integer(0), "threads that sample ahead; 0: none")
     inductive: bool = option(False, flag(), "train on the graph of the training nodes alone")
     preaggregate: bool | None = option(
@@ -440,10 +444,8 @@ class Training:
         known = keywords_of_fit()
         for key in keywords:
             if key not in known:
-                raise SgcnError(
-                    f"fit has no option {key!r}, expected one of {', '.join(known)}"
-                    f"{nearest(key, known)}"
-                )
+                hint = _home(key) or nearest(key, known) or ", docs/training.md lists them all"
+                raise SgcnError(f"fit has no option {key!r}{hint}")
         made: dict[str, Any] = {}
         sampler, estimator = keywords.pop("sampler", None), keywords.pop("estimator", None)
         if sampler is not None:
@@ -500,6 +502,25 @@ def option_names(slow: bool = False) -> Iterator[tuple[str, str]]:
         else:
             continue
         yield from ((name, section) for name in names)
+
+
+def full_name(key: str) -> str | None:
+    """``section.key`` of an option that is called ``key``."""
+    found = ((name, section) for slow in (False, True) for name, section in option_names(slow))
+    return next((f"{section}.{name}" for name, section in found if name == key), None)
+
+
+def _home(key: str) -> str:
+    """Where Python has the option ``key``, which is none of `fit`."""
+    section = "preset" if key == "preset" else (full_name(key) or "").partition(".")[0]
+    homes = {
+        "preset": "training=Training.of({'preset': ..})",
+        "graph": "the graph: data.load(name, scale=..), graph.with_propagation(..)",
+        "model": f"the model: make_model(.., {key}=..)",
+        "sampler": f"the sampler: sampler=make_sampler(name, {key}=..)",
+        "estimator": f"the estimator: estimator=make_estimator(name, {key}=..)",
+    }
+    return f", which belongs to {homes[section]}" if section in homes else ""
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,21 @@ def test_labels(place, column, options, y, classes):
         assert beside(place, "classes") == classes
 
 
+@pytest.mark.parametrize(
+    ("classes", "rows", "told"), [(12, 36, True), (12, 200, False), (5, 6, False)]
+)
+def test_whole_numbers_of_many_values_are_told(place, classes, rows, told):
+    lines = [f"n{k},{k % classes}" for k in range(rows)]
+    rewritten(place, "name,label\n" + "\n".join(lines) + "\n")
+    (place / "edges.csv").write_text("n0,n1\n")
+    said = []
+    for at, options in enumerate(({}, {"kind": "classes"})):
+        import_graph("table", place / "nodes.csv", place / f"{at}", say=said.append, id="name",
+                     edges=str(place / "edges.csv"), **options)  # fmt: skip
+    wanted = "labels that are whole numbers, read as 12 classes; to predict them as numbers: --set"
+    assert said == [f"{wanted} kind=numbers"] * told
+
+
 def test_like_another_table(place):
     """New nodes get the same columns, the same classes, and the old mean for what is missing."""
     table(place)

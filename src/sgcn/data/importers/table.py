@@ -27,6 +27,7 @@ from sgcn.store import CLASSES, FEATURES, IDS
 #: What stands for a value that is not there, as pandas has it.
 MISSING = {"", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"}
 _SHOWN = 8  # columns in a note
+_USUAL_CLASSES = 10  # which nobody wonders at, in however few rows
 _A_COLUMN = optional(a_column())
 _COLUMNS = Rule(
     "names of columns like a,b,c, or none",
@@ -190,6 +191,12 @@ class NodeTable(Edges):
                     raise SgcnError(f"{where} has {name!r}, expected the classes of {self.like}")
             names = kept
         draft.call(CLASSES, names)
+        known = int(np.bincount(found, minlength=len(words))[[bool(one) for one in sets]].sum())
+        if self.kind == "auto" and whole and len(names) > max(_USUAL_CLASSES, known // 10):
+            draft.notes.append(
+                f"labels that are whole numbers, read as {len(names):,} classes; to predict them "
+                "as numbers: --set kind=numbers"
+            )
         place = {name: k for k, name in enumerate(names)}
         if kind == "sets":
             member = np.zeros((len(sets), len(names)), np.uint8)

@@ -19,6 +19,15 @@ function scoreColumn(runs, part, title, name) {
     best: name === "loss" ? "min" : view.data.metrics[name]?.best };
 }
 
+/** A column for each option in which runs of the same data, sampler and estimator differ, besides the seed. */
+function variedColumns(runs) {
+  const kind = ({ summary }) => [summary.data, summary.sampler, summary.estimator].join("\n"), firsts = new Map();
+  for (const run of runs) if (!firsts.has(kind(run))) firsts.set(kind(run), run);
+  const varied = (key) => key !== "training.seed" && runs.every((run) => key in run.config)
+    && runs.some((run) => run.config[key] !== firsts.get(kind(run)).config[key]);
+  return Object.keys(runs[0].config).filter(varied).map((key) => ({ key, title: key, of: (run) => run.config[key], option: true }));
+}
+
 /** Columns of the table of runs: key, title, value of a summary, decimals (or digits of the column). */
 const columnsOf = (runs) => [
   { key: "name", title: "Run", of: (run) => run.name },
@@ -26,6 +35,7 @@ const columnsOf = (runs) => [
   { key: "sampler", title: "Sampler", of: (run) => run.summary.sampler },
   { key: "estimator", title: "Estimator", of: (run) => run.summary.estimator },
   { key: "seed", title: "Seed", of: (run) => run.summary.seed, decimals: 0 },
+  ...variedColumns(runs),
   ...scoresOf(runs).flatMap((name) => [scoreColumn(runs, "test", "Test", name),
     ...(name === "loss" ? [] : [scoreColumn(runs, "validation", "Val.", name)])]),
   { key: "best_step", title: "Best step", of: (run) => run.summary.best_step, decimals: 0 },
@@ -35,7 +45,7 @@ const columnsOf = (runs) => [
   { key: "seconds", title: "Seconds", of: (run) => run.summary.seconds?.total, best: "min" },
   { key: "memory", title: "Memory, MB", of: (run) => run.summary.peak_rss_mb, decimals: 0, best: "min" },
 ];
-const isText = (column) => ["name", "data", "sampler", "estimator"].includes(column.key);
+const isText = (column) => column.option || ["name", "data", "sampler", "estimator"].includes(column.key);
 
 /** A cell with a number for people, and the exact one for whoever asks. */
 function numberCell(value, decimals, attributes = {}) {
