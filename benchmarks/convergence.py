@@ -83,8 +83,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("--data", "debian", "DATA[,..]", "names, graph directories or .npz files"),
         ("--only", ",".join(CONTESTANTS), "RUN[,..]", "pyg-full, pyg-minibatch or estimators"),
         ("--adam", "0.003,0.01,0.03", "X[,..]", "learning rates that are tried with Adam"),
-        ("--muon", "0.01,0.02,0.05", "X[,..]", "and with Muon"),
-        ("--gap", "30,100", "K[,..]", "gaps that are tried beside the estimator's own schedule"),
+        ("--muon", "0.01,0.02,0.05,0.1", "X[,..]", "and with Muon"),
+        ("--gap", "10,30,100", "K[,..]", "gaps that are tried beside the estimator's own schedule"),
     )
     for name, seconds, help in (("--trial", 12.0, "a trial"), ("--budget", 60.0, "a run")):
         parser.add_argument(
