@@ -267,7 +267,7 @@ def _tried_as(name: str) -> str:
 
 
 def _usable(file: Path, spec: Spec) -> bool:
-    """Whether the run in ``file`` answers ``spec``: it ended by itself, or had as much time."""
+    """Whether the run in ``file`` answers ``spec``: it failed, or had as much time."""
     if not file.is_file():
         return False
     found: Run = json.loads(file.read_text())
@@ -277,7 +277,7 @@ def _usable(file: Path, spec: Spec) -> bool:
                 f"{file.parent.parent} holds runs with {key} {found[key]}, expected {wanted}: "
                 "choose another --work"
             )
-    return found["stopped"] in ("settled", "failed") or found["limit"] >= spec.limit
+    return bool(found["failed"]) or found["seconds"] >= spec.limit
 
 
 # -- what came out --------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ def row(runs: Sequence[Run], targets: Sequence[float]) -> dict[str, Any]:
         "validation": median(one["validation"] for one in scored) if scored else None,
         "test": round(median(one["test"] for one in scored), 5) if scored else None,
         "seeds": len(runs),
-        "stopped": sorted({one["stopped"] for one in runs}),
+        "failed": sum(bool(one["failed"]) for one in runs),
         "note": runs[0]["note"],
     }  # fmt: skip
 

@@ -41,9 +41,6 @@ PYG = ("pyg-full", "pyg-minibatch")
 WHOLE = ("pyg-full", "full")  # every step is a pass over the whole graph
 #: A look at the scores is due after this share of the time so far, or of the last look's time.
 _LOOK, _REST = 0.04, 0.25
-#: A run has settled if the last part of its time raised the best F1 by less than this.
-_SETTLED, _LAST = 0.001, 0.4
-_LEAST_STEPS = {True: 300, False: 1000}  # on the whole graph, on batches: before it may settle
 _REHEARSAL = 3
 
 
@@ -92,7 +89,7 @@ class Enough(Exception):
 
 @dataclass
 class Watch:
-    """The clock of a run, its scores, and when to stop. Called before every step."""
+    """The clock of a run, and its scores. Called before every step."""
 
     spec: Spec
     model: Model
@@ -100,9 +97,9 @@ class Watch:
     seconds: float = 0.0
     steps: int = 0
     curve: list[tuple[int, float, float]] = field(default_factory=list)  # step, seconds, F1
-    test: float = math.nan
+    best: float = -math.inf  # the highest F1 on validation nodes
+    test: float = math.nan  # that on test nodes then
     evaluation: float = 0.0
-    stopped: str = ""
 
     def __post_init__(self) -> None:
         self.task = Task.of(self.graph)
@@ -133,8 +130,7 @@ class Watch:
         if self.steps < self.first_look or not (over or self.seconds - self.looked >= wait):
             return
         self.look()
-        if over or self._settled():
-            self.stopped = "limit" if over else "settled"
+        if over:
             raise Enough
 
     @torch.no_grad()
@@ -150,19 +146,11 @@ class Watch:
             self.task.score(one, torch.from_numpy(nodes).long())["f1_micro"]
             for one, nodes in zip(logits, self.parts, strict=True)
         )
-        if validation > self.best():
-            self.test = test
+        if validation > self.best:
+            self.best, self.test = validation, test
         self.curve.append((self.steps, round(self.seconds, 4), round(validation, 5)))
         self.looked, self.look_seconds = self.seconds, process_time() - began
         self.evaluation += self.look_seconds
-
-    def best(self, until: float = math.inf) -> float:
-        """The highest F1 of the first ``until`` seconds."""
-        return max((f1 for _, seconds, f1 in self.curve if seconds <= until), default=-math.inf)
-
-    def _settled(self) -> bool:
-        early = self.steps < _LEAST_STEPS[self.spec.whole]
-        return not early and self.best() < self.best((1.0 - _LAST) * self.seconds) + _SETTLED
 
 
 def run(spec: Spec) -> dict[str, Any]:
@@ -180,8 +168,7 @@ def run(spec: Spec) -> dict[str, Any]:
         failed = str(error)
     return {key: value for key, value in asdict(spec).items() if key != "data"} | {
         "failed": failed,
-        "stopped": "failed" if failed else watch.stopped,
-        "validation": watch.best() if watch.curve else None,
+        "validation": watch.best if watch.curve else None,
         "test": watch.test if watch.curve else None,
         "steps": watch.steps,
         "seconds": watch.seconds,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from importlib.util import find_spec
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -149,38 +150,30 @@ def test_batches_of_pygs_loader(graph, monkeypatch, csr):
 # -- a run ----------------------------------------------------------------------------------------
 
 
-def fed(watch: Watch, scores: list[float]) -> int:
-    """Steps of one second each, scored by hand: how many were made."""
-    for made, score in enumerate(scores):
-        watch.seconds = float(made)
+def test_when_a_run_is_scored_and_ends(small):
+    """At the first look, then after 4 % more time, and when its time is over."""
+    watch = Watch(spec(limit=200.0), fresh_model(spec(), small), small)
+    looks = []
 
-        def look(score=score):
-            watch.curve.append((watch.steps, watch.seconds, score))
-            watch.looked = watch.seconds
+    def look():
+        watch.looked = watch.seconds
+        looks.append(watch.steps)
 
-        watch.look = look  # type: ignore[method-assign]
-        try:
+    watch.look = look  # type: ignore[method-assign]
+
+    def train():
+        while True:
+            watch.seconds = float(watch.steps)
             watch._decide()
-        except Enough:
-            return made
-        watch.steps += 1
-    return len(scores)
+            watch.steps += 1
 
-
-def test_a_run_ends_with_its_time(small):
-    watch = Watch(spec(limit=30.0), fresh_model(spec(), small), small)
-    assert fed(watch, [0.1 + 0.01 * k for k in range(60)]) == 30
-    assert watch.stopped == "limit"
-    assert watch.curve[-1][1] == 30.0
-
-
-def test_a_run_ends_when_it_has_settled(small):
-    rising = [min(0.001 * k, 0.5) for k in range(1200)]
-    watch = Watch(spec(), fresh_model(spec(), small), small)
-    # 0.499 at 499 s, so 0.6 t must pass the first look after that. Looks are 4 % of the time
-    # apart: that one comes by 519 s, and the one that sees it by 519 / 0.6 s and 4 % more.
-    assert fed(watch, rising) in range(831, 901)
-    assert watch.stopped == "settled"
+    with pytest.raises(Enough):
+        train()
+    assert looks[0] == 3
+    assert looks[1:4] == [4, 5, 6]
+    assert 150 < looks[-2] <= 200 == looks[-1]
+    assert all(b - a <= 0.04 * b + 1 for a, b in pairwise(looks))
+    assert len(looks) < 90
 
 
 @pytest.mark.parametrize("name", ["sgcn", "full"])
@@ -232,7 +225,6 @@ def test_a_run_leaves_its_curve(tmp_path, name, sampler):
         spec(name, data=data, sampler=sampler, limit=0.3, optimizer="muon", lr=0.02)
     )
     steps, seconds, scores = zip(*found["curve"], strict=True)
-    assert found["stopped"] == "limit"
     assert list(steps) == sorted(steps)
     assert list(seconds) == sorted(seconds)
     assert 0.3 <= seconds[-1] == pytest.approx(found["seconds"], abs=1e-4)
@@ -264,8 +256,8 @@ def run_of(f1: list[float], **changes):
     return {
         "curve": [(10 * k, float(k), x) for k, x in enumerate(f1)], "seconds": float(len(f1)),
         "steps": 10 * len(f1), "validation": max(f1), "test": 0.5, "note": "", "failed": None,
-        "stopped": "limit", "optimizer": "adam", "lr": 0.01, "sampler": "neighbor:2", "gap": None,
-        "width": 8, "batch_size": 64, "processor": "cpu", **changes,
+        "optimizer": "adam", "lr": 0.01, "sampler": "neighbor:2", "gap": None, "width": 8,
+        "batch_size": 64, "processor": "cpu", **changes,
     }  # fmt: skip
 
 
