@@ -8,8 +8,8 @@ examples:
 
 All contestants train one model on the same arrays: features are standardised by training rows.
 
-1. Each tries Adam and Muon with a few learning rates, and those that sample other samplers and
-   gaps between snapshots, for --trial seconds with seed 0; validation nodes choose.
+1. Each tries Adam and Muon with a few learning rates, and those that sample other samplers, sizes
+   of batches and gaps between snapshots, for --trial seconds with seed 0; validation nodes choose.
 2. What was chosen is run with all seeds for --budget seconds, PyG's three times as long.
 3. The targets are half a point, two and five points of F1 on validation nodes under the best that
    any of these runs reached. The seconds to them are read off the curves.
@@ -26,7 +26,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -66,15 +66,18 @@ class Setting:
     optimizer: str
     lr: float
     sampler: str | None = None
+    batch_size: int | None = None
     gap: int | None = None
 
     @staticmethod
     def of(run: Run) -> Setting:
-        return Setting(run["optimizer"], run["lr"], run["sampler"], run["gap"])
+        return Setting(**{one.name: run[one.name] for one in fields(Setting)})
 
     def __str__(self) -> str:
+        batch = "" if self.batch_size is None else f"batch {self.batch_size}"
         gap = "" if self.gap is None else f"K {self.gap}"
-        return ", ".join(filter(None, (f"{self.optimizer} {self.lr:g}", self.sampler, gap)))
+        parts = (f"{self.optimizer} {self.lr:g}", self.sampler, batch, gap)
+        return ", ".join(filter(None, parts))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +87,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("--only", ",".join(CONTESTANTS), "RUN[,..]", "pyg-full, pyg-minibatch or estimators"),
         ("--adam", "0.003,0.01,0.03", "X[,..]", "learning rates that are tried with Adam"),
         ("--muon", "0.01,0.02,0.05,0.1", "X[,..]", "and with Muon"),
+        ("--batch-size", "512,2048", "N[,..]", "of the trials above, and what is tried beside it"),
         ("--gap", "10,30,100", "K[,..]", "gaps that are tried beside the estimator's own schedule"),
     )
     for name, seconds, help in (("--trial", 12.0, "a trial"), ("--budget", 60.0, "a run")):
@@ -95,7 +99,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         ("--seeds", 3, "runs of the setting that is chosen"),
         ("--width", 128, "of the two graph layers"),
-        ("--batch-size", 512, "seeds of a batch"),
     )
     parser.add_argument(
         "--work", type=Path, default=Path("runs/convergence"), metavar="DIR",
@@ -128,13 +131,14 @@ def run(args: argparse.Namespace) -> None:
 
 def _checked(args: argparse.Namespace) -> list[Contest]:
     """Everything that can be wrong is found before the first run."""
-    check_positive(args, "width", "batch_size", "seeds")
+    check_positive(args, "width", "seeds")
     for flag in ("budget", "trial"):
         if not 0 < getattr(args, flag) < math.inf:
             raise SgcnError(f"--{flag} is {getattr(args, flag)}, expected seconds above 0")
     known = (*PYG, *ESTIMATORS)
     names = [known_name("contestant", name, known) for name in listed("--only", args.only)]
     rates = {name: _numbers(f"--{name}", getattr(args, name), float) for name in ("adam", "muon")}
+    sizes = [int(size) for size in _numbers("--batch-size", args.batch_size, int)]
     gaps = [int(gap) for gap in _numbers("--gap", args.gap, int)]
     if not args.summary and find_spec("torch_geometric") is None:
         names = [name for name in names if name not in PYG]
@@ -146,7 +150,7 @@ def _checked(args: argparse.Namespace) -> list[Contest]:
         if not args.summary:
             check_data(data)
             data = _prepared(data, folder)
-        contests.append(Contest(data, label, folder, names, rates, gaps, args))
+        contests.append(Contest(data, label, folder, names, rates, sizes, gaps, args))
     return contests
 
 
@@ -191,6 +195,7 @@ class Contest:
     folder: Path
     names: list[str]
     rates: dict[str, list[float]]
+    sizes: list[int]
     gaps: list[int]
     args: argparse.Namespace
 
@@ -200,18 +205,18 @@ class Contest:
         trying = [_tried_as(name) for name in self.names]
         for name in trying:
             sampler = None if name in WHOLE or name in PYG else _SAMPLERS[0]
+            size = None if name in WHOLE else self.sizes[0]
             for optimizer, rates in self.rates.items():
                 for lr in rates:
-                    self._run(name, Setting(optimizer, lr, sampler), 0, trial=True)
+                    self._run(name, Setting(optimizer, lr, sampler, size), 0, trial=True)
         # Only what earlier stages tried decides: a command that goes on decides as before.
-        for variants, earlier in (
-            (
-                self._samplers_of,
-                lambda one: one.gap is None and one.sampler in (None, _SAMPLERS[0]),
-            ),
-            (self._gaps_of, lambda one: one.gap is None),
-        ):
-            found = self.found().tried(earlier)
+        first: tuple[Callable[[Setting], bool], ...] = (
+            lambda one: one.sampler in (None, _SAMPLERS[0]),
+            lambda one: one.batch_size in (None, self.sizes[0]),
+            lambda one: one.gap is None,
+        )
+        for stage, variants in enumerate((self._samplers_of, self._sizes_of, self._gaps_of)):
+            found = self.found().tried(first[stage:])
             for name in trying:
                 for best in found.ranked(name)[:1]:
                     for setting in variants(name, best):
@@ -227,6 +232,14 @@ class Contest:
             for sampler in _PLAIN_SAMPLERS if name == PLAIN else _SAMPLERS:
                 yield replace(best, sampler=sampler)
 
+    def _sizes_of(self, name: str, best: Setting) -> Iterator[Setting]:
+        """With the same learning rate, and with one as much higher as the noise is lower."""
+        if best.batch_size is not None:
+            for size in self.sizes[1:]:
+                for factor in (1.0, math.sqrt(size / self.sizes[0])):
+                    lr = float(f"{best.lr * factor:.3g}")
+                    yield replace(best, batch_size=size, lr=lr)
+
     def _gaps_of(self, name: str, best: Setting) -> Iterator[Setting]:
         if best.sampler is None:
             return
@@ -240,7 +253,7 @@ class Contest:
         spec = Spec(
             data=self.data, contestant=name, **asdict(setting), seed=seed,
             limit=limit * (_PATIENCE if name in PYG else 1),
-            width=self.args.width, batch_size=self.args.batch_size,
+            width=self.args.width,
         )  # fmt: skip
         words = re.sub(r"[ :,]+", "-", str(setting))
         file = self.folder / name / f"{'trial' if trial else 'run'}-{words}-s{seed}.json"
@@ -271,12 +284,11 @@ def _usable(file: Path, spec: Spec) -> bool:
     if not file.is_file():
         return False
     found: Run = json.loads(file.read_text())
-    for key in ("width", "batch_size"):
-        if found[key] != (wanted := getattr(spec, key)):
-            raise SgcnError(
-                f"{file.parent.parent} holds runs with {key} {found[key]}, expected {wanted}: "
-                "choose another --work"
-            )
+    if found["width"] != spec.width:
+        raise SgcnError(
+            f"{file.parent.parent} holds runs with width {found['width']}, expected {spec.width}: "
+            "choose another --work"
+        )
     return bool(found["failed"]) or found["seconds"] >= spec.limit
 
 
@@ -298,10 +310,10 @@ class Found:
             if one["validation"] is not None
         )  # fmt: skip
 
-    def tried(self, wanted: Callable[[Setting], bool]) -> Found:
-        """With those trials alone whose settings are ``wanted``."""
+    def tried(self, wanted: Sequence[Callable[[Setting], bool]]) -> Found:
+        """With those trials alone whose settings are all that is ``wanted``."""
         kept = {
-            name: [one for one in runs if wanted(Setting.of(one))]
+            name: [one for one in runs if all(test(Setting.of(one)) for test in wanted)]
             for name, runs in self.trials.items()
         }
         return Found(kept, self.runs)
@@ -358,8 +370,7 @@ def summary(found: dict[str, Found]) -> dict[str, Any]:
     every = [one for runs in found.values() for many in runs.runs.values() for one in many]
     return {
         "below": BELOW, "results": results, "ratios": ratios, "at_least": bounds,
-        **{key: sorted({one[key] for one in every})
-           for key in ("width", "batch_size", "processor")},
+        **{key: sorted({one[key] for one in every}) for key in ("width", "processor")},
         "minibatches": convergence_peers.loader_words(), "versions": peers.versions(),
     }  # fmt: skip
 

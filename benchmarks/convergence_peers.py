@@ -191,7 +191,7 @@ def _seconds(trainer: Trainer, spec: Spec) -> float:
 
 def _steps(trainer: Trainer, spec: Spec) -> Iterator[float]:
     """Steps without an end; what they need is made now, before the first of them."""
-    if spec.whole:
+    if spec.batch_size is None:
         batches: Iterator[PyGBatch] = repeat(trainer.whole())
     else:
         batches = trainer.batches(spec.batch_size, spec.seed)

@@ -57,7 +57,7 @@ class Spec:
     seed: int
     limit: float  # CPU seconds
     width: int
-    batch_size: int
+    batch_size: int | None  # None on the whole graph
 
     @property
     def whole(self) -> bool:
@@ -218,7 +218,7 @@ def _train(
                 model, graph, sampler=spec.make_sampler(),
                 estimator=spec.make_estimator(at_once=isinstance(watch, _Rehearsal)),
                 optimizer=spec.optimizer, lr=spec.lr, steps=sys.maxsize, patience=None,
-                batch_size=spec.batch_size, seed=spec.seed, threads=0,
+                batch_size=spec.batch_size or 512, seed=spec.seed, threads=0,
                 average=0.0,  # the watch has its own, the same for all contestants
                 evaluate_every=sys.maxsize, callbacks=[watch],
             )  # fmt: skip

@@ -273,13 +273,16 @@ def test_who_meets_the_hardest_target_is_chosen():
     assert found.ranked("sgcn")[0].lr == 0.01
     assert found.ranked("anchored") == []
     assert Found({"full": [run_of([0.5])]}, {}).ranked("pyg-full") == [
-        Setting("adam", 0.01, "neighbor:2")
+        Setting("adam", 0.01, "neighbor:2", 64)
     ]
 
 
 def test_trials_of_a_stage():
-    trials = {"sgcn": [run_of([0.5]), run_of([0.6], gap=30)], "full": [run_of([0.4], sampler=None)]}
-    kept = Found(trials, {}).tried(lambda one: one.gap is None)
+    trials = {
+        "sgcn": [run_of([0.5]), run_of([0.6], gap=30), run_of([0.7], lr=2)],
+        "full": [run_of([0.4], sampler=None)],
+    }
+    kept = Found(trials, {}).tried([lambda one: one.lr < 1, lambda one: one.gap is None])
     assert [one["validation"] for one in kept.trials["sgcn"]] == [0.5]
     assert len(kept.trials["full"]) == 1
 
@@ -334,7 +337,7 @@ def test_a_contest_is_held_and_resumed(tmp_path, capsys, monkeypatch):
     out, picture, work = (tmp_path / name for name in ("out.json", "out.png", "work"))
     argv = ["convergence", "--data", str(tmp_path / "small"), "--only", "full,sgcn,anchored++"]
     argv += ["--adam", "0.02", "--muon", "0.02", "--gap", "5", "--seeds", "2", "--trial", "0.05"]
-    argv += ["--budget", "0.1", "--width", "8", "--batch-size", "64", "--work", str(work)]
+    argv += ["--budget", "0.1", "--width", "8", "--batch-size", "64,144", "--work", str(work)]
     argv += ["--out", str(out), "--picture", str(picture)]
     orders = []
     monkeypatch.setattr(convergence, "call", in_this_process(orders))
@@ -344,7 +347,9 @@ def test_a_contest_is_held_and_resumed(tmp_path, capsys, monkeypatch):
     report = json.loads(out.read_text())
     result = report["results"]["small"]
     assert set(result["rows"]) == {"full", "sgcn", "anchored++"}
-    assert {len(result["trials"][name]) for name in ("full", "sgcn", "anchored++")} == {2, 5, 4}
+    tried = result["trials"]
+    assert [len(tried[name]) for name in ("full", "sgcn", "anchored++")] == [2, 7, 6]
+    assert any("0.03, " in one and "batch 144" in one for one in tried["sgcn"])  # 0.02 x 1.5
     assert all(row["seeds"] == 2 for row in result["rows"].values())
     assert [round(result["best"] - x, 5) for x in result["targets"]] == [0.005, 0.02, 0.05]
     assert all(name in printed for name in result["rows"])
@@ -394,6 +399,7 @@ def test_pyg_takes_what_full_is_given(tmp_path, capsys, monkeypatch):
         (["--seeds", "0"], "--seeds is 0, expected a whole number >= 1"),
         (["--budget", "0"], "--budget is 0.0, expected seconds above 0"),
         (["--adam", "0.1,x"], "--adam is '0.1,x', expected numbers above 0"),
+        (["--batch-size", "64,0"], "--batch-size is '64,0', expected numbers above 0"),
         (["--gap", "0"], "--gap is '0', expected numbers above 0"),
         (["--only", "pyg-ful"], "did you mean 'pyg-full'"),
         (["--only", "anchord"], "did you mean 'anchored'"),
