@@ -385,7 +385,8 @@ def test_pyg_takes_what_full_is_given(tmp_path, capsys, monkeypatch):
     argv += ["--adam", "0.02", "--muon", "0.02", "--trial", "0.02", "--budget", "0.02"]
     assert main([*argv, "--width", "8", "--work", str(tmp_path / "work")]) == 0
     work = tmp_path / "work" / "small"
-    assert len(list((work / "full").glob("trial-*"))) == 2
+    trials = [json.loads(file.read_text()) for file in (work / "full").glob("trial-*")]
+    assert [one["limit"] for one in trials] == pytest.approx([3 * 0.02] * 2)
     (file,) = (work / "pyg-full").iterdir()
     found = json.loads(file.read_text())
     assert found["limit"] == pytest.approx(3 * 0.02)
