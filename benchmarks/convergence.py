@@ -1,21 +1,22 @@
 """Time training to the same accuracy: PyG, full batch, sampling, our rules.
 
 examples:
-  python -m benchmarks convergence --data debian           some twenty minutes on one thread
-  python -m benchmarks convergence --data my.npz --only pyg-minibatch,anchored/neighbor
-  python -m benchmarks convergence --data flickr-like --budget 300 --trial 60 --out runs/flickr
+  python -m benchmarks convergence --data tolokers.npz             half an hour on one thread
+  python -m benchmarks convergence --data debian,ppi.npz --only pyg-full,full,anchored++
+  python -m benchmarks convergence --data reddit-like --trial 60 --budget 300 --seeds 1
+  python -m benchmarks convergence --data debian,tolokers --summary --out convergence.json
 
-A stopped command goes on where it was: runs that left their file in --out are not run again.
+All contestants train one model on the same arrays: features are standardised by training rows.
 
-1. Our full-batch run sets the target: the F1 on validation nodes that it settles at, the median
-   over seeds, minus half a point.
-2. Every contestant tries the grid of learning rates and gaps K with the first seed, for a short
-   time, and keeps the setting that reaches the target soonest (or comes closest to it).
-3. The setting kept is run with all seeds. One that misses the target with the first seed is not
-   run with the others.
+1. Each tries Adam and Muon with a few learning rates, and those that sample other samplers, sizes
+   of batches and gaps between snapshots, for --trial seconds with seed 0; validation nodes choose.
+2. What was chosen is run with all seeds for --budget seconds, PyG's three times as long.
+3. The targets are half a point, two and five points of F1 on validation nodes under the best that
+   any of these runs reached. The seconds to them are read off the curves.
 
-Each run is a process of its own (`convergence_runs`) and leaves a file with its curve; the figures
-in convergence.json are a summary of them. The test nodes are scored, and decide nothing.
+Each run is a process of its own (`convergence_runs`), leaves a file with its curve in --work and is
+not run again: a command may be stopped, and files of several machines may be put together. The test
+nodes are scored, and decide nothing.
 """
 
 from __future__ import annotations
@@ -23,148 +24,136 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks import convergence_peers, peers
-from benchmarks.convergence_picture import Curve, draw
-from benchmarks.convergence_runs import Contestant, Spec
-from benchmarks.options import add_integers, add_texts, check_positive
+from benchmarks.convergence_picture import draw
+from benchmarks.convergence_runs import PYG, WHOLE, Spec
+from benchmarks.options import add_integers, add_out, add_texts, check_positive, listed, target
 from benchmarks.process import call
-from benchmarks.report import finish, write
+from benchmarks.report import finish
 from sgcn.commands.shared import plain
 from sgcn.data import load
-from sgcn.data.source import is_file, is_synthetic
+from sgcn.data.source import check_data, is_file, is_synthetic
 from sgcn.errors import SgcnError
-from sgcn.estimators import make_estimator
+from sgcn.estimators import ESTIMATORS, make_estimator
 from sgcn.options import known_name
-from sgcn.samplers import SAMPLERS
 from sgcn.task import Task, split_nodes, train_nodes
 
-#: What takes part by default: PyG, the exact gradient, plain sampling, and the corrected rules.
+PLAIN = "sgcn"
 CONTESTANTS = (
-    "pyg-full", "pyg-minibatch", "full", *(f"sgcn/{name}" for name in SAMPLERS),
-    "sgcn++/neighbor", "sgcn++/ladies", "anchored/neighbor", "anchored/ladies",
-    "anchored++/neighbor", "sgcn/neighbor+pre", "anchored++/neighbor+pre", "vrgcn/neighbor:1+pre",
-    "pyg-minibatch+avg", "sgcn/neighbor+pre+avg", "sgcn/neighbor:2+pre+avg",
-    "anchored++/neighbor:2+pre+avg", "vrgcn/neighbor:1+pre+avg", "vrgcn/neighbor:2+pre+avg",
+    *PYG, "full", PLAIN, "sgcn+", "sgcn++", "anchored", "anchored++", "vrgcn",
 )  # fmt: skip
-BELOW = 0.005  # the target, under the F1 of the full-batch runs
-_PATIENCE = 3  # PyG is given so many times the budget: its time says more than that it is over
+BELOW = (0.005, 0.02, 0.05)  # the targets, under the best F1 of all runs; the hardest first
+#: PyG is given so many times the seconds, so that its time says more than that it is over; and the
+#: trials of `full`, which choose for PyG too.
+_PATIENCE = 3
+_SAMPLERS = ("neighbor:2", "neighbor:5")
+_PLAIN_SAMPLERS = (*_SAMPLERS, "labor", "ladies")
 _RUNS = "benchmarks.convergence_runs"
-RESULT, PICTURE, SETTINGS = "convergence.json", "convergence.png", "settings.json"
 
 Run = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A point of the grid."""
+    """What validation chooses for a contestant."""
 
+    optimizer: str
     lr: float
+    sampler: str | None = None
+    batch_size: int | None = None
     gap: int | None = None
 
+    @staticmethod
+    def of(run: Run) -> Setting:
+        return Setting(**{one.name: run[one.name] for one in fields(Setting)})
+
     def __str__(self) -> str:
-        return f"lr {self.lr:g}" + ("" if self.gap is None else f", K {self.gap}")
+        batch = "" if self.batch_size is None else f"batch {self.batch_size}"
+        gap = "" if self.gap is None else f"K {self.gap}"
+        parts = (f"{self.optimizer} {self.lr:g}", self.sampler, batch, gap)
+        return ", ".join(filter(None, parts))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    runs = (
-        "pyg-full, pyg-minibatch, full, ESTIMATOR/SAMPLER[:SIZE]; +pre: P X is computed once; "
-        "+avg: the moving average of the weights is scored; full always runs, it sets the target"
-    )
     add_texts(
         parser,
-        ("--data", "debian", "DATA", "a name, graph directory or .npz"),
-        ("--only", ",".join(CONTESTANTS), "RUN[,..]", runs),
-        ("--lr", "0.01,0.03", "X[,..]", "learning rates of the grid"),
-        ("--gap", "10,30,100", "X[,..]", "gaps K of the grid"),
+        ("--data", "debian", "DATA[,..]", "names, graph directories or .npz files"),
+        ("--only", ",".join(CONTESTANTS), "RUN[,..]", "pyg-full, pyg-minibatch or estimators"),
+        ("--adam", "0.003,0.01,0.03", "X[,..]", "learning rates that are tried with Adam"),
+        ("--muon", "0.01,0.02,0.05,0.1", "X[,..]", "and with Muon"),
+        ("--batch-size", "512,2048", "N[,..]", "of the trials above, and what is tried beside it"),
+        ("--gap", "10,30,100", "K[,..]", "gaps that are tried beside the estimator's own schedule"),
     )
-    for name, seconds, help in (
-        ("--trial", 12.0, "seconds of training for each point of the grid"),
-        ("--budget", 90.0, "seconds of training for each run with the setting kept"),
-    ):
+    for name, seconds, help in (("--trial", 12.0, "a trial"), ("--budget", 60.0, "a run")):
         parser.add_argument(
-            name, type=float, default=seconds, metavar="S", help=f"{help}; default: %(default)g"
-        )
+            name, type=float, default=seconds, metavar="S",
+            help=f"CPU seconds of training in {help}; default: %(default)g",
+        )  # fmt: skip
     add_integers(
         parser,
-        ("--seeds", 3, "runs of the setting kept"),
+        ("--seeds", 3, "runs of the setting that is chosen"),
         ("--width", 128, "of the two graph layers"),
-        ("--batch-size", 512, "seeds of a batch"),
-        ("--threads", 1, "threads of every run"),
     )
     parser.add_argument(
-        "--clock", choices=("wall", "cpu"), default="wall",
-        help="cpu on a machine that does other work, with one thread; default: %(default)s",
+        "--work", type=Path, default=Path("runs/convergence"), metavar="DIR",
+        help="the runs, a file each; default: %(default)s",
     )  # fmt: skip
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR",
-        help="runs, convergence.json and convergence.png go here; default: runs/convergence-DATA",
-    )  # fmt: skip
+    parser.add_argument("--summary", action="store_true", help="run nothing: read --work")
+    parser.add_argument("--picture", metavar="FILE.png", help="also draw the curves here")
+    add_out(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    contest = _checked(args)
-    report = contest.hold()
-    finish(report, table, contest.out / RESULT)
-    draw(report, contest.curves(), contest.out / PICTURE)
-    print(f"\ncurves: {contest.out / PICTURE}; figures: {contest.out / RESULT}")
+    out, picture = target(args.out), target(args.picture, "--picture")
+    contests = _checked(args)
+    if not args.summary:
+        for contest in contests:
+            contest.hold()
+    found = {contest.label: contest.found() for contest in contests}
+    for label, runs in found.items():
+        if not runs.runs:
+            raise SgcnError(f"{args.work} has no runs of {label}, expected some: run the contest")
+    report = summary(found)
+    finish(report, table, out)
+    if picture is not None:
+        curves = {
+            label: {name: found[label].runs_of(name) for name in graph["rows"]}
+            for label, graph in report["results"].items()
+        }
+        draw(report, curves, picture)
 
 
-def _checked(args: argparse.Namespace) -> Contest:
+def _checked(args: argparse.Namespace) -> list[Contest]:
     """Everything that can be wrong is found before the first run."""
-    check_positive(args, "width", "batch_size", "threads", "seeds")
+    check_positive(args, "width", "seeds")
     for flag in ("budget", "trial"):
         if not 0 < getattr(args, flag) < math.inf:
             raise SgcnError(f"--{flag} is {getattr(args, flag)}, expected seconds above 0")
-    names = [check_contestant(name.strip()) for name in args.only.split(",")]
-    lrs = _numbers("--lr", args.lr, float)
+    known = (*PYG, *ESTIMATORS)
+    names = [known_name("contestant", name, known) for name in listed("--only", args.only)]
+    rates = {name: _numbers(f"--{name}", getattr(args, name), float) for name in ("adam", "muon")}
+    sizes = [int(size) for size in _numbers("--batch-size", args.batch_size, int)]
     gaps = [int(gap) for gap in _numbers("--gap", args.gap, int)]
-    out = args.out or Path("runs") / f"convergence-{plain(label_of(args.data))}"
-    settings = {"data": args.data, "width": args.width, "batch_size": args.batch_size,
-                "threads": args.threads, "clock": args.clock}  # fmt: skip
-    _make_folder(out, settings)
-    _check_graph(args.data)
-    data = _kept(args.data, out) if is_synthetic(args.data) else args.data
-    write(out / SETTINGS, settings)
-    return Contest(
-        data=data, out=out, settings=settings, names=names, lrs=lrs, gaps=gaps,
-        seeds=args.seeds, budget=args.budget, trial=min(args.trial, args.budget),
-    )  # fmt: skip
-
-
-def label_of(data: str) -> str:
-    """What the graph is called in a report: no path."""
-    return Path(data).stem if is_file(data) else data
-
-
-def check_contestant(name: str) -> str:
-    """``name``, if it is one: see `Contestant`."""
-    bare = name.removesuffix("+avg")
-    if bare.startswith("pyg-") or name == "full":
-        known_name("contestant", bare, ("pyg-full", "pyg-minibatch", "full"))
-        return name
-    if "/" not in name:
-        raise SgcnError(
-            f"--only has {name!r} in it, expected pyg-full, pyg-minibatch, full or "
-            "ESTIMATOR/SAMPLER, as in anchored/neighbor"
-        )
-    who = Contestant.of(name)
-    make_estimator(who.name)
-    size = name.partition(":")[2].partition("+")[0]
-    parts = (who.name, "/", who.sampler.name, ":" * bool(size), size, "+pre" * who.pre,
-             "+avg" * who.averaged)  # fmt: skip
-    if name != "".join(parts):
-        raise SgcnError(
-            f"--only has {name!r} in it, expected ESTIMATOR/SAMPLER, perhaps with :SIZE, +pre and "
-            "+avg in this order, as in anchored++/neighbor:2+pre+avg"
-        )
-    return name
+    if not args.summary and find_spec("torch_geometric") is None:
+        names = [name for name in names if name not in PYG]
+        print("PyG is left out: torch_geometric is not installed")
+    contests = []
+    for data in listed("--data", args.data):
+        label = Path(data).stem if is_file(data) else data
+        folder = args.work / plain(label)
+        if not args.summary:
+            check_data(data)
+            data = _prepared(data, folder)
+        contests.append(Contest(data, label, folder, names, rates, sizes, gaps, args))
+    return contests
 
 
 def _numbers(flag: str, text: str, kind: type[float]) -> list[float]:
@@ -177,42 +166,26 @@ def _numbers(flag: str, text: str, kind: type[float]) -> list[float]:
     return found
 
 
-def _make_folder(out: Path, settings: dict[str, Any]) -> None:
-    """Make the folder, or make sure that its runs are of the same kind."""
-    if out.is_dir() and any(out.iterdir()):
-        try:
-            known = json.loads((out / SETTINGS).read_text())
-        except (OSError, ValueError):
-            raise SgcnError(
-                f"{out} holds other things, expected a new folder or one of this command: --out"
-            ) from None
-        if known != settings:
-            raise SgcnError(
-                f"{out} holds runs with {known}, expected {settings}: choose another --out"
-            )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SgcnError(f"{out} cannot be made ({error.strerror}), expected a folder") from None
-
-
-def _check_graph(name: str) -> None:
-    graph = load(name)
+def _prepared(data: str, folder: Path) -> str:
+    """Make sure that ``data`` can be trained on; a synthetic graph is made once, for all runs."""
+    kept = folder / "graph"
+    graph = load(str(kept) if kept.is_dir() else data)
     if graph.x is None:
-        raise SgcnError(f"{name} has no features, expected x with one row for each node")
+        raise SgcnError(f"{data} has no features, expected x with one row for each node")
     Task.of(graph)
     train_nodes(graph)
     for part, word in ((1, "validation"), (2, "test")):
         if len(split_nodes(graph, part)) == 0:
-            raise SgcnError(f"{name} has no {word} nodes, expected some in its split")
-
-
-def _kept(name: str, out: Path) -> str:
-    """A synthetic graph saved beside the runs: each of them opens it, and none makes it anew."""
-    folder = out / "graph"
-    if not folder.is_dir():
-        load(name).save(folder)
-    return str(folder)
+            raise SgcnError(f"{data} has no {word} nodes, expected some in its split")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SgcnError(f"{folder} cannot be made ({error.strerror}), expected a folder") from None
+    if not is_synthetic(data):
+        return data
+    if not kept.is_dir():
+        graph.save(kept)
+    return str(kept)
 
 
 @dataclass
@@ -220,273 +193,291 @@ class Contest:
     """The runs of one graph."""
 
     data: str
-    out: Path
-    settings: dict[str, Any]
+    label: str
+    folder: Path
     names: list[str]
-    lrs: list[float]
+    rates: dict[str, list[float]]
+    sizes: list[int]
     gaps: list[int]
-    seeds: int
-    budget: float
-    trial: float
-    chosen: dict[str, Setting] = field(default_factory=dict)
-    trials: dict[str, list[Run]] = field(default_factory=dict)
-    runs: dict[str, list[Run]] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
+    args: argparse.Namespace
 
-    def hold(self) -> dict[str, Any]:
-        from tqdm import tqdm
+    def hold(self) -> None:
+        """Trials of all contestants, then runs: with the same seed one after another, so that what
+        else the machine does hits all alike."""
+        trying = [_tried_as(name) for name in self.names]
+        for name in trying:
+            sampler = None if name in WHOLE or name in PYG else _SAMPLERS[0]
+            size = None if name in WHOLE else self.sizes[0]
+            for optimizer, rates in self.rates.items():
+                for lr in rates:
+                    self._run(name, Setting(optimizer, lr, sampler, size), 0, trial=True)
+        # Only what earlier stages tried decides: a command that goes on decides as before.
+        first: tuple[Callable[[Setting], bool], ...] = (
+            lambda one: one.sampler in (None, _SAMPLERS[0]),
+            lambda one: one.batch_size in (None, self.sizes[0]),
+            lambda one: one.gap is None,
+        )
+        for stage, variants in enumerate((self._samplers_of, self._sizes_of, self._gaps_of)):
+            found = self.found().tried(first[stage:])
+            for name in trying:
+                for best in found.ranked(name)[:1]:
+                    for setting in variants(name, best):
+                        self._run(name, setting, 0, trial=True)
+        found = self.found()
+        for seed in range(self.args.seeds):
+            for name in self.names:
+                for setting in found.ranked(name)[:1]:  # none, if all trials failed
+                    self._run(name, setting, seed, trial=False)
 
-        if find_spec("torch_geometric") is None:
-            self.skipped = {
-                name: "torch_geometric is not installed"
-                for name in self.names
-                if name.startswith("pyg-")
-            }
-        others = [name for name in self.names if name != "full" and name not in self.skipped]
-        total = sum(len(self.grid(name)) for name in ["full", *others])
-        total += self.seeds * (1 + len(others))
-        with tqdm(total=total, unit="run", disable=None, leave=False) as self.bar:
-            self.choose("full", None)
-            self.runs["full"] = [
-                self.run("full", self.chosen["full"], seed, None, self.budget)
-                for seed in range(self.seeds)
-            ]
-            if any(run["failed"] for run in self.runs["full"]):
-                raise SgcnError(
-                    f"the full-batch run failed ({self.runs['full'][0]['failed']}), expected one "
-                    "that sets the target: give other learning rates with --lr"
-                )
-            target = median(run["validation"] for run in self.runs["full"]) - BELOW
-            for name in others:
-                self.choose(name, target)
-            # Seed after seed: what else the machine does hits all contestants alike.
-            for seed in range(self.seeds):
-                for name in others:
-                    self.enter(name, seed, target)
-        return self.report(target)
+    def _samplers_of(self, name: str, best: Setting) -> Iterator[Setting]:
+        if best.sampler is not None:
+            for sampler in _PLAIN_SAMPLERS if name == PLAIN else _SAMPLERS:
+                yield replace(best, sampler=sampler)
 
-    def grid(self, name: str) -> list[Setting]:
-        """PyG's full batch is ours in other hands: it takes the learning rate found for that."""
-        if name.startswith("pyg-full"):
-            return [self.chosen["full"]] if "full" in self.chosen else [Setting(self.lrs[0])]
-        if name.startswith("pyg-") or name == "full":
-            return [Setting(lr) for lr in self.lrs]
-        estimator = Contestant.of(name).name
-        if estimator == "vrgcn" or not make_estimator(estimator).takes_snapshots:
-            return [Setting(lr) for lr in self.lrs]
-        return [Setting(lr, gap) for lr in self.lrs for gap in self.gaps]
+    def _sizes_of(self, name: str, best: Setting) -> Iterator[Setting]:
+        """With the same learning rate, and with one as much higher as the noise is lower."""
+        if best.batch_size is not None:
+            for size in self.sizes[1:]:
+                for factor in (1.0, math.sqrt(size / self.sizes[0])):
+                    lr = float(f"{best.lr * factor:.3g}")
+                    yield replace(best, batch_size=size, lr=lr)
 
-    def choose(self, name: str, target: float | None) -> None:
-        """Keep the best setting of the grid by validation alone."""
-        grid, limit = self.grid(name), self.trial
-        if len(grid) == 1:
-            self.chosen[name] = grid[0]
-            self.bar.update()
+    def _gaps_of(self, name: str, best: Setting) -> Iterator[Setting]:
+        if best.sampler is None:
             return
-        tried = []
-        for setting in grid:
-            run = self.run(name, setting, 0, target, limit)
-            tried.append((self._rank(run), setting, run))
-            if run["reached"] is not None:  # who has not reached it by then cannot win
-                limit = min(limit, run["reached"][self.clock])
-        self.trials[name] = [run for _, _, run in tried]
-        self.chosen[name] = min(tried, key=lambda one: one[0])[1]
+        estimator = make_estimator(name)
+        if estimator.takes_snapshots and estimator.schedule.gap is not None:
+            for gap in self.gaps:
+                yield replace(best, gap=gap)
 
-    @property
-    def clock(self) -> str:
-        return str(self.settings["clock"])
-
-    def _rank(self, run: Run) -> tuple[float, float]:
-        """Soonest first; among those that did not reach the target, the highest F1 first."""
-        reached = run["reached"]
-        score = -math.inf if run["failed"] or run["validation"] is None else run["validation"]
-        return math.inf if reached is None else reached[self.clock], -score
-
-    def enter(self, name: str, seed: int, target: float) -> None:
-        runs = self.runs.setdefault(name, [])
-        if runs and runs[0]["reached"] is None:
-            self.bar.update()
-            return
-        limit = self.budget * (_PATIENCE if name.startswith("pyg-") else 1)
-        runs.append(self.run(name, self.chosen[name], seed, target, limit))
-
-    def run(
-        self, name: str, setting: Setting, seed: int, target: float | None, limit: float
-    ) -> Run:
-        """A run from its file, or anew."""
-        known = {key: value for key, value in self.settings.items() if key != "data"}
+    def _run(self, name: str, setting: Setting, seed: int, *, trial: bool) -> None:
+        limit = min(self.args.trial, self.args.budget) if trial else self.args.budget
         spec = Spec(
-            data=self.data, contestant=name, lr=setting.lr, gap=setting.gap, seed=seed,
-            target=target, limit=limit, **known,
+            data=self.data, contestant=name, **asdict(setting), seed=seed,
+            limit=limit * (_PATIENCE if name in PYG or (trial and name in WHOLE) else 1),
+            width=self.args.width,
         )  # fmt: skip
-        self.bar.set_postfix_str(f"{name}, {setting}, seed {seed}")
-        gap = "" if setting.gap is None else f"-k{setting.gap}"
-        file = self.out / f"run-{name.replace('/', '-')}-lr{setting.lr:g}{gap}-s{seed}.json"
-        found = _usable(file, spec)
-        if found is None:
-            found = call(_RUNS, asdict(spec), file, spec.threads)
-        self.bar.update()
-        return found
+        words = re.sub(r"[ :,]+", "-", str(setting))
+        file = self.folder / name / f"{'trial' if trial else 'run'}-{words}-s{seed}.json"
+        if _usable(file, spec):
+            return
+        file.parent.mkdir(exist_ok=True)
+        found = call(_RUNS, asdict(spec), file, 1)
+        best = "failed" if found["failed"] else f"F1 {found['validation']:.4f}"
+        print(f"{self.label} {name} {file.stem}: {best}, {found['steps']} steps, "
+              f"{found['seconds']:.1f} s", flush=True)  # fmt: skip
 
-    def report(self, target: float) -> dict[str, Any]:
-        rows = {
-            name: row(self.runs[name], target, self.clock, str(self.chosen[name]))
-            for name in dict.fromkeys(["full", *self.names])
-            if name in self.runs
-        }
-        label = label_of(self.settings["data"])
-        ratios, bounds = compare(label, rows)
-        return {
-            "graph": label,
-            "target": target,
-            "results": rows,
-            "ratios": ratios,
-            "at_least": bounds,
-            "grid": {"lr": self.lrs, "gap": self.gaps},
-            "minibatches": convergence_peers.loader_words(),
-            "skipped": self.skipped,
-            "trials": {
-                name: {str(Setting(run["lr"], run["gap"])): self._brief(run) for run in runs}
-                for name, runs in self.trials.items()
-            },
-            **{key: value for key, value in self.settings.items() if key != "data"},
-            "seeds": self.seeds,
-            "budget": self.budget,
-            "trial": self.trial,
-            "versions": peers.versions(),
-        }
-
-    def _brief(self, run: Run) -> list[float | None]:
-        """Of a trial: validation F1, and the seconds to the target."""
-        return [run["validation"], None if run["reached"] is None else run["reached"][self.clock]]
-
-    def curves(self) -> dict[str, list[Curve]]:
-        """What each contestant's runs scored, by seed."""
-        return {name: [run["curve"] for run in runs] for name, runs in self.runs.items()}
+    def found(self) -> Found:
+        """What the folder holds, whoever ran it."""
+        kinds: dict[str, dict[str, list[Run]]] = {"trial": {}, "run": {}}
+        for kind, by_name in kinds.items():
+            for file in sorted(self.folder.glob(f"*/{kind}-*.json")):
+                by_name.setdefault(file.parent.name, []).append(json.loads(file.read_text()))
+        return Found(kinds["trial"], kinds["run"])
 
 
-def _usable(file: Path, spec: Spec) -> Run | None:
-    """The run in ``file`` if it answers ``spec``: the same target, met or tried for long enough."""
-    try:
-        found: Run = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return None
-    same = found["target"] == spec.target
-    ended = found["reached"] is not None or found["stopped"] in ("settled", "failed")
-    return found if same and (ended or found["limit"] >= spec.limit) else None
+def _tried_as(name: str) -> str:
+    """PyG's full batch is ours in other hands, step for step: it takes what is chosen for that."""
+    return "full" if name == "pyg-full" else name
+
+
+def _usable(file: Path, spec: Spec) -> bool:
+    """Whether the run in ``file`` answers ``spec``: it failed, or had as much time."""
+    if not file.is_file():
+        return False
+    found: Run = json.loads(file.read_text())
+    if found["width"] != spec.width:
+        raise SgcnError(
+            f"{file.parent.parent} holds runs with width {found['width']}, expected {spec.width}: "
+            "choose another --work"
+        )
+    return bool(found["failed"]) or found["seconds"] >= spec.limit
 
 
 # -- what came out --------------------------------------------------------------------------------
 
 
-def row(runs: Sequence[Run], target: float, clock: str, setting: str) -> dict[str, Any]:
-    """Medians over the seeds of one contestant; the target counts as met if most seeds met it."""
-    met = [reached(run, target) for run in runs]
-    times = {
-        name: [math.inf if point is None else point[name] for point in met]
-        for name in ("wall", "cpu", "step")
-    }
-    middle = {name: median(values) for name, values in times.items()}
+@dataclass(frozen=True)
+class Found:
+    """Trials and runs of one graph by contestant, from their files."""
+
+    trials: dict[str, list[Run]]
+    runs: dict[str, list[Run]]
+
+    def best(self) -> tuple[float, str]:
+        """The highest F1 of all runs and trials, and whose it is."""
+        return max(
+            (one["validation"], name)
+            for kind in (self.trials, self.runs) for name, runs in kind.items() for one in runs
+            if one["validation"] is not None
+        )  # fmt: skip
+
+    def tried(self, wanted: Sequence[Callable[[Setting], bool]]) -> Found:
+        """With those trials alone whose settings are all that is ``wanted``."""
+        kept = {
+            name: [one for one in runs if all(test(Setting.of(one)) for test in wanted)]
+            for name, runs in self.trials.items()
+        }
+        return Found(kept, self.runs)
+
+    def ranked(self, name: str) -> list[Setting]:
+        """The settings that were tried, the best first: who meets a harder target is before who
+        meets it later, and then comes the higher F1. Targets are those of the trials."""
+        mine = [one for one in self.trials.get(_tried_as(name), []) if not one["failed"]]
+        if not mine:
+            return []
+        targets = targets_under(Found(self.trials, {}).best()[0])
+
+        def rank(one: Run) -> tuple[Any, ...]:
+            return *(reached(one, target)[1] for target in targets), -one["validation"]
+
+        return [Setting.of(one) for one in sorted(mine, key=rank)]
+
+    def runs_of(self, name: str) -> list[Run]:
+        """The runs of the best setting that has some."""
+        for setting in self.ranked(name):
+            if found := [one for one in self.runs[name] if Setting.of(one) == setting]:
+                return found
+        return self.runs[name]
+
+
+def targets_under(best: float) -> list[float]:
+    return [best - below for below in BELOW]
+
+
+def reached(one: Run, target: float) -> tuple[float, float]:
+    """The step and the second of the first score at ``target`` or above; infinite for none."""
+    points = ((step, seconds) for step, seconds, f1 in one["curve"] if f1 >= target)
+    return next(points, (math.inf, math.inf))
+
+
+def summary(found: dict[str, Found]) -> dict[str, Any]:
+    """What is kept: medians and ratios, by graph."""
+    results: dict[str, Any] = {}
+    ratios: dict[str, float] = {}
+    bounds: list[str] = []
+    for label, runs in found.items():
+        best, who = runs.best()
+        targets = targets_under(best)
+        rows = {name: row(runs.runs_of(name), targets) for name in _in_order(runs.runs)}
+        more, least = compare(label, rows)
+        ratios, bounds = ratios | more, bounds + least
+        trials = {
+            name: {str(Setting.of(one)): one["validation"] for one in tried}
+            for name, tried in runs.trials.items()
+        }
+        results[label] = {
+            "best": best, "best_by": who, "targets": targets, "rows": rows, "trials": trials,
+        }  # fmt: skip
+    every = [one for runs in found.values() for many in runs.runs.values() for one in many]
     return {
-        "setting": setting,
-        "seconds": _finite(middle[clock]),
-        "cpu_seconds": _finite(middle["cpu"]),
-        "steps": _finite(middle["step"]),
-        "each": [_finite(value) for value in times[clock]],
-        "tried_seconds": median(run["seconds"][clock] for run in runs),
-        "total_seconds": median(run["total_seconds"] for run in runs),
-        "prepare_seconds": median(run["prepare_seconds"] for run in runs),
-        "peak_mb": median(run["peak_mb"] for run in runs),
-        "validation": _median_of(runs, "validation"),
-        "test": _median_of(runs, "test"),
-        "stopped": [run["stopped"] for run in runs],
+        "below": BELOW, "results": results, "ratios": ratios, "at_least": bounds,
+        **{key: sorted({one[key] for one in every}) for key in ("width", "processor")},
+        "minibatches": convergence_peers.loader_words(), "versions": peers.versions(),
+    }  # fmt: skip
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=[*PYG, *ESTIMATORS].index)
+
+
+def row(runs: Sequence[Run], targets: Sequence[float]) -> dict[str, Any]:
+    """Medians over the seeds of one contestant; a target counts as met if most seeds met it."""
+    met = [[reached(one, target) for one in runs] for target in targets]
+    scored = [one for one in runs if one["validation"] is not None]
+    return {
+        "setting": str(Setting.of(runs[0])),
+        "seconds": [_finite(median(seconds for _, seconds in points)) for points in met],
+        "steps": [_finite(median(step for step, _ in points)) for points in met],
+        "tried_seconds": round(median(one["seconds"] for one in runs), 2),
+        "ms_per_step": round(1e3 * sum(one["seconds"] for one in runs)
+                             / max(sum(one["steps"] for one in runs), 1), 3),
+        "validation": median(one["validation"] for one in scored) if scored else None,
+        "test": round(median(one["test"] for one in scored), 5) if scored else None,
+        "seeds": len(runs),
+        "failed": sum(bool(one["failed"]) for one in runs),
         "note": runs[0]["note"],
-    }
-
-
-def reached(run: Run, target: float) -> dict[str, float] | None:
-    """The first point of the curve at the target or above."""
-    return next((point for point in run["curve"] if point["f1"] >= target), None)
+    }  # fmt: skip
 
 
 def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _median_of(runs: Sequence[Run], key: str) -> float | None:
-    found = [run[key] for run in runs if run[key] is not None]
-    return median(found) if found else None
+    return round(value, 3) if math.isfinite(value) else None
 
 
 def compare(label: str, rows: dict[str, dict[str, Any]]) -> tuple[dict[str, float], list[str]]:
-    """How many times sooner each of ours is than the best of PyG, than `full`, and than the best
-    plain sampling. If those did not reach the target, the time that they were given stands in:
-    the ratio is then a lower bound, and its key is in the second result."""
-    groups = {
-        "pyg": [name for name in rows if name.startswith("pyg-")],
-        "full": [name for name in rows if name == "full"],
-        "sgcn": [name for name in rows if name.startswith("sgcn/")],
-    }
+    """How many times sooner our best run is than PyG's, and our best corrected run than plain.
+
+    Where PyG, or plain sampling, did not meet a target, the time that it was given stands in: the
+    ratio is then a lower bound, and its key is in the second result.
+    """
+    ours = [name for name in rows if name not in PYG]
+    pairs = {
+        "pyg": ([name for name in rows if name in PYG], ours),
+        "plain": ([PLAIN] if PLAIN in rows else [],
+                  [name for name in ours if name not in (PLAIN, "full")]),
+    }  # fmt: skip
     ratios, bounds = {}, []
-    for name, one in rows.items():
-        for group, members in groups.items():
-            if not members or name in members or one["seconds"] is None:
+    for number, below in enumerate(BELOW):
+        for group, (theirs, mine) in pairs.items():
+            best = _soonest(rows, mine, number)
+            if best is None or not theirs:
                 continue
-            times = [rows[other]["seconds"] for other in members]
-            known = [time for time in times if time is not None]
-            key = f"{label}/{name}/{group}"
-            if not known:
-                known = [max(rows[other]["tried_seconds"] for other in members)]
+            key, other = f"{label}/{100 * below:g}/{group}", _soonest(rows, theirs, number)
+            if other is None:
+                other = max(rows[name]["tried_seconds"] for name in theirs)
                 bounds.append(key)
-            ratios[key] = min(known) / one["seconds"]
+            ratios[key] = round(other / best, 2)
     return ratios, bounds
+
+
+def _soonest(rows: dict[str, dict[str, Any]], names: list[str], number: int) -> float | None:
+    times = (rows[name]["seconds"][number] for name in names)
+    return min((time for time in times if time is not None), default=None)
 
 
 def table(report: dict[str, Any]) -> str:
     """The report for people."""
-    unit = "CPU s" if report["clock"] == "cpu" else "s"
-    lines = [
-        f"{report['graph']}: validation F1 {report['target']:.4f} is the target, {BELOW * 100:g} "
-        f"points under the full batch",
-        "",
-        f"{'run':<31}{'to target, ' + unit:>16}{'steps':>8}{'in all, s':>11}{'MB':>8}"
-        f"{'test F1':>9}  setting",
-    ]
-    order = sorted(report["results"].items(), key=lambda one: one[1]["seconds"] or math.inf)
-    for name, one in order:
-        seconds, steps, test = one["seconds"], one["steps"], one["test"]
-        time = f"> {one['tried_seconds']:.1f}" if seconds is None else f"{seconds:.2f}"
-        lines.append(
-            f"{name:<31}{time:>16}{'-' if steps is None else f'{steps:.0f}':>8}"
-            f"{one['total_seconds']:>11.1f}{one['peak_mb']:>8.0f}"
-            f"{'-' if test is None else f'{test:.4f}':>9}  {one['setting']}"
-            + (f", {one['note']}" if one["note"] else "")
-        )
+    points = [f"{100 * below:g}" for below in report["below"]]
+    heads = "".join(f"{f'to -{point}, s':>12}" for point in points)
+    lines = []
+    for label, graph in report["results"].items():
+        targets = ", ".join(f"{target:.4f}" for target in graph["targets"])
+        lines += [
+            f"{label}: best F1 {graph['best']:.4f} ({graph['best_by']}), targets {targets}",
+            f"  {'run':<14}{heads}{'ms/step':>9}{'best F1':>9}{'test':>8}  setting",
+        ]
+        for name, one in sorted(graph["rows"].items(), key=lambda pair: _late(pair[1])):
+            missed = f"> {one['tried_seconds']:.1f}"
+            times = [missed if time is None else f"{time:.2f}" for time in one["seconds"]]
+            scores = [
+                "-" if score is None else f"{score:.4f}"
+                for score in (one["validation"], one["test"])
+            ]
+            setting = "; ".join(filter(None, (one["setting"], one["note"])))
+            lines.append(
+                f"  {name:<14}{''.join(f'{time:>12}' for time in times)}{one['ms_per_step']:>9.2f}"
+                f"{scores[0]:>9}{scores[1]:>8}  {setting}; {one['seeds']} seeds"
+            )
+        for group, words in _GROUPS.items():
+            figures = []
+            for point in points:
+                ratio = report["ratios"].get(key := f"{label}/{point}/{group}")
+                least = ">= " if key in report["at_least"] else ""
+                figures.append("-" if ratio is None else f"{least}{ratio:.1f}")
+            lines.append(f"  {words}: {', '.join(figures)}")
+        lines.append("")
     lines += [
-        "",
-        f"medians of {report['seeds']} seeds, {report['threads']} thread(s), width "
-        f"{report['width']}, batch {report['batch_size']}; lr of {report['grid']['lr']}, K of "
-        f"{report['grid']['gap']}, chosen on validation with the first seed",
-        "to target: training alone, scoring not counted for anyone; in all: loading and preparing "
-        "too; MB: peak while training",
+        "CPU seconds of training on one thread, scoring not counted; medians over seeds",
         f"mini-batches of PyG: {report['minibatches']}",
     ]
-    lines += [f"{name}: skipped, {why}" for name, why in report["skipped"].items()]
-    if "limit" in report["results"]["full"]["stopped"]:
-        lines.append("full had not settled when its time was over: a longer --budget gives a "
-                     "higher target")  # fmt: skip
-    ours = [(name, one) for name, one in order if Contestant.of(name).name not in _PLAIN]
-    if ours and ours[0][1]["seconds"] is not None:
-        name = ours[0][0]
-        lines += ["", f"best corrected run: {name}"]
-        for group, words in _GROUPS.items():
-            key = f"{report['graph']}/{name}/{group}"
-            if key in report["ratios"]:
-                least = "at least " if key in report["at_least"] else ""
-                lines.append(f"  {least}{report['ratios'][key]:.1f}x sooner than {words}")
     return "\n".join(lines)
 
 
-#: Contestants without a correction.
-_PLAIN = ("pyg-full", "pyg-minibatch", "full", "sgcn")
-_GROUPS = {"pyg": "the best of PyG", "full": "our full batch", "sgcn": "our best plain sampling"}
+def _late(one: dict[str, Any]) -> tuple[float, ...]:
+    return tuple(math.inf if time is None else time for time in one["seconds"])
+
+
+_GROUPS = {
+    "pyg": "our best run sooner than the best of PyG, times",
+    "plain": "our best corrected run sooner than our best plain run, times",
+}

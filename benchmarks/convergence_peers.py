@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from itertools import repeat
-from time import perf_counter
-from typing import Any
+from time import process_time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +25,10 @@ from sgcn.nn import Model
 from sgcn.samplers import make_sampler
 from sgcn.sources import Loader
 from sgcn.task import Task, train_nodes
+from sgcn.training.options import OptimizerOptions
+
+if TYPE_CHECKING:  # the run imports this module where PyG is there
+    from benchmarks.convergence_runs import Spec
 
 SIZE = 5  # neighbours of a node in a layer: the default of our `neighbor`
 _PROBES = 3  # mini-batch steps that decide which form is faster
@@ -49,7 +53,9 @@ def loader_words() -> str:
 class Trainer:
     """A stack of GCNConv with our head, values of P given: nothing is normalised twice."""
 
-    def __init__(self, graph: Graph, model: Model, *, csr: bool, lr: float = 0.01) -> None:
+    def __init__(
+        self, graph: Graph, model: Model, *, csr: bool, optimizer: str = "adam", lr: float = 0.01
+    ) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # its import uses what torch has deprecated
             from torch_geometric.nn import GCNConv
@@ -64,7 +70,7 @@ class Trainer:
             conv.lin.weight = nn.Parameter(weight.detach().T.contiguous())
             self.layers.append(conv)
         parameters = [*self.layers.parameters(), *model.head.parameters()]
-        self.optimizer = torch.optim.Adam(parameters, lr=lr)
+        self.optimizer = OptimizerOptions.of({"name": optimizer, "lr": lr}).make(parameters)
         self.x = features(graph)
         self.train = torch.from_numpy(train_nodes(graph)).long()
 
@@ -162,51 +168,41 @@ def features(graph: Graph) -> Tensor:
         return torch.from_numpy(np.asarray(dense, np.float32))
 
 
-def faster(graph: Graph, model: Model, whole: bool, batch_size: int, seed: int) -> str:
+def faster(graph: Graph, model: Model, spec: Spec) -> str:
     """``csr`` or ``edge``: the form of edges with which PyG takes less time on this graph."""
-    csr = _seconds(Trainer(graph, model, csr=True), whole, batch_size, seed)
+    csr = _seconds(Trainer(graph, model, csr=True), spec)
     # Messages take memory, and time, for every edge: do not wait for a form that lost already.
-    if whole and 3 * 4 * graph.edges * _widest(model) > 4 << 30:
+    if spec.whole and 3 * 4 * graph.edges * spec.width > 4 << 30:
         return "csr"
-    edge = _seconds(Trainer(graph, model, csr=False), whole, batch_size, seed)
+    edge = _seconds(Trainer(graph, model, csr=False), spec)
     return "edge" if edge < csr else "csr"
 
 
-def _widest(model: Model) -> int:
-    return max(int(layer.width) for layer in model.layers)  # type: ignore[arg-type]  # a plain int
-
-
-def _seconds(trainer: Trainer, whole: bool, batch_size: int, seed: int) -> float:
+def _seconds(trainer: Trainer, spec: Spec) -> float:
     """Of a step, after one to warm up."""
-    steps = _steps(trainer, whole, batch_size, seed)
+    steps = _steps(trainer, spec)
     next(steps)
-    began = perf_counter()
-    count = 1 if whole else _PROBES
+    began = process_time()
+    count = 1 if spec.whole else _PROBES
     for _ in range(count):
         next(steps)
-    return (perf_counter() - began) / count
+    return (process_time() - began) / count
 
 
-def _steps(trainer: Trainer, whole: bool, batch_size: int, seed: int) -> Iterator[float]:
+def _steps(trainer: Trainer, spec: Spec) -> Iterator[float]:
     """Steps without an end; what they need is made now, before the first of them."""
-    batches = repeat(trainer.whole()) if whole else trainer.batches(batch_size, seed)
+    if spec.batch_size is None:
+        batches: Iterator[PyGBatch] = repeat(trainer.whole())
+    else:
+        batches = trainer.batches(spec.batch_size, spec.seed)
     return map(trainer.step, batches)
 
 
-def train(
-    graph: Graph,
-    model: Model,
-    form: str,
-    *,
-    whole: bool,
-    lr: float,
-    batch_size: int,
-    seed: int,
-    watch: Callable[[], None],
-) -> None:
+def train(graph: Graph, model: Model, form: str, spec: Spec, watch: Callable[[], None]) -> None:
     """Step until ``watch``, which is called before every step, has seen enough."""
-    trainer = Trainer(graph, model, csr=form == "csr", lr=lr)
-    steps = _steps(trainer, whole, batch_size, seed)
+    csr = form == "csr"
+    trainer = Trainer(graph, model, csr=csr, optimizer=spec.optimizer, lr=spec.lr)
+    steps = _steps(trainer, spec)
     watch()
     while True:
         next(steps)

@@ -1,4 +1,4 @@
-"""The picture of `python -m benchmarks convergence`: validation F1 against seconds."""
+"""The picture of `python -m benchmarks convergence`: validation F1 against seconds, by graph."""
 
 from __future__ import annotations
 
@@ -7,46 +7,41 @@ from typing import Any
 
 from benchmarks.report import save_figure
 
-#: Points with `f1` and the seconds on each clock.
-Curve = list[dict[str, float]]
 
-
-def draw(report: dict[str, Any], curves: dict[str, list[Curve]], out: Path) -> None:
+def draw(report: dict[str, Any], runs: dict[str, dict[str, list[Any]]], out: Path) -> None:
     """All seeds of all contestants into ``out``; its name says the format."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
 
-    figure, axis = plt.subplots(figsize=(10, 5.5), layout="constrained")
-    target = report["target"]
-    highest = target
-    for number, (name, seeds) in enumerate(curves.items()):
-        style = _style(name)
-        for seed, curve in enumerate(seeds):
-            seconds = [point[report["clock"]] for point in curve]
-            f1 = [point["f1"] for point in curve]
-            highest = max([highest, *f1])
-            axis.plot(
-                seconds, f1, color=plt.colormaps["tab20"](number % 20),
-                label=name if seed == 0 else None, **style,
-            )  # fmt: skip
-    axis.axhline(target, color="black", lw=0.8, ls=":")
-    axis.annotate("target", (1.0, target), xycoords=("axes fraction", "data"), ha="right",
-                  va="bottom", fontsize=8)  # fmt: skip
-    axis.set_xscale("log")
-    axis.set_ylim(max(0.0, target - 0.15), highest + 0.02)
-    axis.set_xlabel("seconds of training" + (" (CPU)" if report["clock"] == "cpu" else ""))
-    axis.set_ylabel("validation F1")
-    axis.set_title(f"{report['graph']}, {report['threads']} thread(s)")
-    axis.grid(alpha=0.3, which="both")
-    axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    names = list(
+        dict.fromkeys(name for graph in report["results"].values() for name in graph["rows"])
+    )
+    colors = {name: plt.colormaps["tab10"](number % 10) for number, name in enumerate(names)}
+    columns = min(2, len(runs))
+    height = -(-len(runs) // columns)
+    figure, axes = plt.subplots(
+        height, columns, figsize=(6 * columns, 3.6 * height), layout="constrained", squeeze=False
+    )
+    for axis in axes.flat[len(runs) :]:
+        axis.set_visible(False)
+    for axis, (label, by_name) in zip(axes.flat, runs.items(), strict=False):
+        graph = report["results"][label]
+        for name, many in by_name.items():
+            for one in many:
+                _, seconds, f1 = zip(*one["curve"], strict=True)
+                style = "--" if name.startswith("pyg-") else "-"
+                axis.plot(seconds, f1, style, color=colors[name], lw=1.2)
+        for target in graph["targets"]:
+            axis.axhline(target, color="black", lw=0.8, ls=":")
+        axis.set_xscale("log")
+        axis.set_ylim(graph["targets"][-1] - 0.1, graph["best"] + 0.01)
+        axis.set_title(label)
+        axis.set_xlabel("CPU seconds of training")
+        axis.set_ylabel("validation F1")
+        axis.spines[["top", "right"]].set_visible(False)
+    handles = [Line2D([], [], color=colors[name], label=name) for name in names]
+    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8)
     save_figure(figure, out)
-
-
-def _style(name: str) -> dict[str, Any]:
-    """Dashes for PyG, thin lines for plain sampling, thick ones for the rest."""
-    if name.startswith("pyg-"):
-        return {"ls": "--", "lw": 1.4}
-    return {"ls": "-", "lw": 0.8 if name.startswith("sgcn/") else 1.6}
