@@ -14,7 +14,7 @@ from torch import Tensor
 from sgcn.chunks import chunks
 from sgcn.compute import exact
 from sgcn.data.source import names_of, open_data
-from sgcn.errors import SgcnError
+from sgcn.errors import SgcnError, no_graph
 from sgcn.files import check_target, replacing
 from sgcn.graph import Graph
 from sgcn.labels import CLASSES, NUMBERS, SETS, kind_of
@@ -40,6 +40,8 @@ def load_run(path: str | Path, data: str | Path | None = None) -> tuple[Model, G
 
 def predict(model: Model, graph: Graph) -> Tensor:
     """The outputs for every node, one for each class or label; no sampling, no dropout."""
+    if not isinstance(graph, Graph):
+        raise no_graph(graph)
     check_features(graph)
     try:
         return exact.predict(model, graph, store_of(graph.x))

@@ -74,6 +74,8 @@ def rehearse(training: Training, graph: Graph, model: Model) -> None:
         with torch.no_grad():
             found, again = (model.train()(operators, x) for _ in range(2))
             outputs = found.shape[1]
+    except SgcnError:
+        raise
     except (RuntimeError, ValueError) as error:
         said = str(error).partition("\n")[0]
         raise SgcnError(
