@@ -422,4 +422,5 @@ def test_a_mask_is_no_split_and_a_column_of_classes_is_a_list():
         Graph.from_edges(**edges, split=np.array([True, False, False]))
     column = Graph.from_edges(**edges, y=np.array([[0], [2], [1]]))
     assert column.y.tolist() == [0, 2, 1]
-    assert Graph.from_edges(**edges, y=np.ones((3, 1), np.float32)).y.shape == (3, 1)
+    for kind in (np.float32, np.int64):
+        assert Graph.from_edges(**edges, y=np.ones((3, 1), kind)).y.shape == (3, 1)

@@ -399,7 +399,7 @@ def _checked_rows(n: int, x: Any, y: Any, split: Any) -> tuple[Any, Any, Any]:
     if x is not None:
         x = sp.csr_array(x) if is_sparse(x) else _numpy(x)
     y = None if y is None else _numpy(y)
-    if y is not None and y.ndim == 2 and y.shape[1] == 1 and y.dtype.kind in "iu":
+    if y is not None and y.ndim == 2 and y.shape[1] == 1 and y.dtype.kind in "iu" and y.max() > 1:
         y = y[:, 0]  # classes in a column
     if split is not None:
         # Reading all of what a saved graph maps would cost its opening.
