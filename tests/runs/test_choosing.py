@@ -89,7 +89,7 @@ def test_a_deep_model_is_tried_last_and_taken_where_it_is_better(tmp_path, monke
     assert all(tables[part][key] == v for part, values in deep.items() for key, v in values.items())
     assert re.match(r"model.layers = 6, .* after 150 steps: 2 0\.\d+, 6 1\.0+", said[-1])
     for given in ({"model": {"widths": 64}}, {"sampler": {"sizes": 3}}, {"optimizer": {"lr": 0.1}},
-                  {"model": {"layers": 2}}):  # fmt: skip
+                  {"model": {"layers": 2}}, {"model": {"layer": "mean"}}):  # fmt: skip
         assert "model.layers" not in make_config({"data": "cora", **given}).auto
     # Where a third of the run has no room for it, it is not tried.
     said.clear()

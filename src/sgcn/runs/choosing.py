@@ -91,6 +91,7 @@ def decide(
     tried = {key: CANDIDATES[key] for key in config.auto}
     if "model.layer" in tried and names_nodes(graph):
         tried["model.layer"] = CANDIDATES["model.layer"][:1]
+        tried.pop("model.layers", None)
         say("model.layer = mean: most columns of the features name single nodes")
     budget = config.training.loop.budget(len(_source(config, graph))) / 3
     if len(split_nodes(graph, 1)) == 0:

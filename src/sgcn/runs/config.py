@@ -10,7 +10,7 @@ from typing import Any
 
 from sgcn.errors import SgcnError
 from sgcn.options import parse_value
-from sgcn.training.options import Auto, Training, check_table, full_name
+from sgcn.training.options import Auto, ModelOptions, Training, check_table, full_name
 
 #: Options that `auto` leaves to trials (see `sgcn.runs.choosing`).
 DECIDABLE = (
@@ -32,14 +32,16 @@ class Config:
     @property
     def auto(self) -> tuple[str, ...]:
         """What short trials decide before training."""
-        model, optimizer = self.training.model, self.training.optimizer
+        model, sampler = self.training.model, self.training.sampler
+        optimizer = self.training.optimizer
         free = optimizer.open and optimizer.lr is None
         usual = {
             "model.layer": isinstance(model.layer, Auto),
             "optimizer.name": free,
             "optimizer.lr": free,
             "model.dropout": model.dropout == "auto",
-            "model.layers": free and model.open and self.training.sampler == Training().sampler,
+            # The recipe of a deep model gives all of these.
+            "model.layers": free and (model, sampler) == (ModelOptions(), Training().sampler),
         }
         return tuple(key for key in DECIDABLE if usual.get(key) or key in self.asked)
 

@@ -209,11 +209,6 @@ class ModelOptions(Options):
     def depth(self) -> int:
         return 2 if isinstance(self.layers, str) else self.layers
 
-    @property
-    def open(self) -> bool:
-        """Whether a trial may choose another depth: nothing that goes with it is set."""
-        return replace(self, layer=Auto()) == ModelOptions()
-
 
 @dataclass(frozen=True)
 class OptimizerOptions(Options):
@@ -337,7 +332,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "sage": {"model": {"layer": "concat", "activation": "relu", "dropout": 0.5}},
     "deep": {
-        "model": {"layers": 6, "widths": 64, "dropout": 0.1},
+        "model": {"layer": "concat", "layers": 6, "widths": 64, "dropout": 0.1},
         "sampler": {"name": "neighbor", "sizes": 2},
         "optimizer": {"name": "adam", "lr": 0.005},
     },
