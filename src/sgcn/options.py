@@ -275,10 +275,10 @@ def build(
     return registry[name].of(values)
 
 
-def parse_value(text: str) -> Any:
+def parse_value(text: str, *, lists: bool = True) -> Any:
     """What a user typed: a TOML value, such values with commas between, or else a plain word."""
     text = text.strip()
-    for written in (text, f"[{text}]") if "," in text else (text,):
+    for written in (text, f"[{text}]") if lists and "," in text else (text,):
         with suppress(tomllib.TOMLDecodeError):
             return tomllib.loads(f"value = {written}")["value"]
     return text
@@ -291,7 +291,7 @@ def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise SgcnError(f"--set got {text!r}, expected key=value")
-        values[key.strip()] = parse_value(value)
+        values[key.strip()] = parse_value(value, lists=False)  # names of columns may be numbers
     return values
 
 

@@ -96,7 +96,7 @@ def test_a_deep_model_is_tried_last_and_taken_where_it_is_better(tmp_path, monke
     monkeypatch.setitem(choosing._STEPS, "model.layers", 1000)
     found = choosing.decide(config, graph, lambda c, g: prepare(c)[2], said.append)
     assert found.training.model.depth == 2
-    assert not any(line.startswith("model.layers") for line in said)
+    assert said[-1].startswith("model.layers stays as usual: a third of the run has no room")
 
 
 def far(tmp_path: Path) -> str:
@@ -198,6 +198,22 @@ def test_a_short_run_tries_what_matters_most_and_says_what_it_leaves(own):
         choosing.decide(config, graph, lambda c, g: prepare(c)[2], said.append)
         assert said[0].startswith(f"the run is too short for trials of {left}")
         assert said[-1].startswith(last or said[0])
+
+
+def test_what_cannot_be_made_is_no_candidate(own):
+    """concat gives six numbers for three classes where the last layer gives the logits."""
+    config = make_config({"data": own, "training": {"steps": 900}, "optimizer": {"lr": 0.01},
+                          "model": {"head": False, "widths": (8, 3), "dropout": 0.0}})  # fmt: skip
+    graph, said = Graph.open(own), []
+    found = choosing.decide(config, graph, lambda c, g: _with_model(c, g)[1], said.append)
+    assert found.training.tables()["model"]["layer"] == "mean"
+    assert any("concat -" in line for line in said)
+
+
+def test_a_sampler_keeps_its_options_as_a_candidate():
+    config = make_config({"data": "cora", "sampler": {"sizes": 2}})
+    assert choosing._with(config, "sampler.name", "neighbor").training.sampler.sizes == 2
+    assert choosing._with(config, "sampler.name", "ladies").training.sampler.sizes == 512
 
 
 def test_a_signal_ends_the_trials(own, tmp_path, monkeypatch, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -192,9 +193,13 @@ def table(done: Sequence[tuple[Trial, dict[str, Any]]]) -> Iterator[str]:
     yield f"{'setting':<{wide}}{test:>18}{best}{'seconds':>9}{'snapshots':>11}"
     for setting, runs in groups.items():
         metric = key_of(runs[0]["test"])
-        tests = [run["test"][metric] for run in runs]
-        mean = shown(fmean(tests)) + (f" ± {shown(stdev(tests))}" if len(runs) > 1 else "")
-        score = shown(fmean(run["validation"][metric] for run in runs))
+        tests, bests = (
+            [math.nan if run[part][metric] is None else run[part][metric] for run in runs]
+            for part in ("test", "validation")
+        )
+        spread = len(runs) > 1 and all(map(math.isfinite, tests))
+        mean = shown(fmean(tests)) + (f" ± {shown(stdev(tests))}" if spread else "")
+        score = shown(fmean(bests))
         yield (
             f"{setting:<{wide}}{mean:>18}{score:>{len(best)}}"
             f"{fmean(run['seconds']['total'] for run in runs):>9.1f}"

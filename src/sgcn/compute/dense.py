@@ -30,9 +30,9 @@ class _OneDnn:
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._inside:
-                self._before, _setting.fp32_precision = _setting.fp32_precision, "bf16"
             self._inside += 1
+            if self._inside == 1:
+                self._before, _setting.fp32_precision = _setting.fp32_precision, "bf16"
 
     def __exit__(self, *error: object) -> None:
         with self._lock:

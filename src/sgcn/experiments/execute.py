@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -247,8 +248,11 @@ def _steps(job: Job) -> int:
 
 def _probe(job: Job) -> dict[str, Any]:
     steps = _steps(job)
-    # Not a multiple of K = 10, or all measurements would be equally far from a snapshot.
+    # With no factor of K, or all measurements would be equally far from a snapshot.
     every = 7 if steps <= 300 else 10 * (steps // 300) + 7
+    gap = job.values["estimator"].get("gap", 10)
+    while isinstance(gap, int) and math.gcd(every, gap) > 1:
+        every += 1
     (result,) = measure([make_config(job.values)], steps, job.probes, every, quiet=True)
     return {"failed": result.get("failed")} | of_probes(result)
 

@@ -90,7 +90,7 @@ def decide(
     """
     tried = {key: CANDIDATES[key] for key in config.auto}
     if "model.layer" in tried and names_nodes(graph):
-        tried["model.layer"] = CANDIDATES["model.layer"][:1]
+        config = _with(config, "model.layer", tried.pop("model.layer")[0])
         tried.pop("model.layers", None)
         say("model.layer = mean: most columns of the features name single nodes")
     budget = config.training.loop.budget(len(_source(config, graph))) / 3
@@ -116,16 +116,17 @@ def decide(
         else:
             most = part * _steps(key) * min(costs)
             planned = [max(5, int(most / cost)) for cost in costs]
-        if len(configs) == 1 or np.dot(planned, costs) > budget:
-            config = configs[0]
+        if np.dot(planned, costs) > budget:
+            say(f"{key} stays as usual: a third of the run has no room left for its trials")
             continue
-        probe = make_probe if key in _BY_ERROR else None
+        measured = key in _BY_ERROR and _has_room(make_probe, config, graph, make)
+        probe = make_probe if measured else None
         trials: list[_Trial] = []
         for each, steps, cost in zip(configs, planned, costs, strict=True):
             if not trials and not probe and best is not None and best.steps == steps:
                 trials.append(replace(best, config=each))  # it is what stands, and was tried
             else:
-                trials.append(_tried(each, graph, make(each, graph), steps, cost, probe))
+                trials.append(_tried(each, graph, make, steps, cost, probe))
                 budget -= steps * cost
         best = _best(_near(trials), graph)
         config = best.config
@@ -140,8 +141,21 @@ def _steps(key: str) -> int:
     return _STEPS.get(key, _OTHERS)
 
 
+def _has_room(make_probe: MakeProbe | None, config: Config, graph: Graph, make: MakeModel) -> bool:
+    """Whether gradients can be measured: several of them are held at once."""
+    if make_probe is None:
+        return False
+    try:
+        make_probe(config.training.changed(probe_every=1).loop, make(config, graph))
+    except SgcnError:
+        return False
+    return True
+
+
 def _with(config: Config, key: str, candidate: Any) -> Config:
     section, _, name = key.partition(".")
+    if name == "name" and config.training.tables()[section]["name"] == candidate:
+        return config  # with the options that it has
     changes = {section: {name: candidate}}
     if key == "optimizer.lr":
         changes[section][name] *= config.training.optimizer.name.usual_lr
@@ -160,13 +174,14 @@ def _with(config: Config, key: str, candidate: Any) -> Config:
 
 
 def _tried(
-    config: Config, graph: Graph, model: Model, steps: int, cost: float,
+    config: Config, graph: Graph, make: MakeModel, steps: int, cost: float,
     make_probe: MakeProbe | None,
 ) -> _Trial:  # fmt: skip
     every = None if make_probe is None else max(1, steps // 3)
     training = config.training.changed(probe_every=every)
-    probes = [] if make_probe is None else [make_probe(training.loop, model)]
     try:
+        model = make(config, graph)
+        probes = [] if make_probe is None else [make_probe(training.loop, model)]
         fitted = fit(
             model, graph, training=training, callbacks=probes, progress=False, epochs=None,
             steps=steps, patience=None, evaluate_every=max(1, steps // 4),

@@ -142,7 +142,8 @@ def header(config: Config, graph: Graph, model: Model) -> str:
         graph, train_nodes(graph), chosen.sampler, batch_size=loop.batch_size,
         batches_per_epoch=loop.batches_per_epoch,
     )  # fmt: skip
-    plan = chosen.estimator.for_run(loop.budget(len(source))).schedule
+    nodes = int((graph.split == 0).sum()) if loop.inductive else len(graph)
+    plan = chosen.estimator.for_run(loop.budget(len(source)), nodes / loop.batch_size).schedule
     gap = "none" if plan.gap is None else plan.gap
     snapshots = f"gap {gap}, warmup {plan.warmup}, " if chosen.estimator.takes_snapshots else ""
     return (

@@ -69,7 +69,7 @@ def rehearse(training: Training, graph: Graph, model: Model) -> None:
     x = LazyRows(store_of(graph.x), torch.from_numpy(batch.inputs))
     operators: list[Operator] = [BlockOperator(block) for block in batch.blocks]
     operators = ([Preaggregated(x)] if early else []) + operators
-    was_training = model.training
+    modes = [(module, module.training) for module in model.modules()]
     try:
         with torch.no_grad():
             found, again = (model.train()(operators, x) for _ in range(2))
@@ -83,8 +83,9 @@ def rehearse(training: Training, graph: Graph, model: Model) -> None:
             f"layers whose widths fit, like those of make_model({x.shape[1]}, {task.outputs})"
         ) from error
     finally:
-        model.train(was_training)
-    if not torch.equal(found, again):
+        for module, mode in modes:
+            module.training = mode
+    if not torch.allclose(found, again, rtol=0.0, atol=0.0, equal_nan=True):
         raise SgcnError(
             "the model gives other outputs when it runs again, so that the passes of a step would "
             "not agree: leave out what it drops by itself, and take Model(..., dropout=p)"
