@@ -150,7 +150,7 @@ def test_batches_of_pygs_loader(graph, monkeypatch, csr):
 # -- a run ----------------------------------------------------------------------------------------
 
 
-def test_when_a_run_is_scored_and_ends(small):
+def test_when_a_run_is_scored_and_ends(small, monkeypatch):
     """At the first look, then after 4 % more time, and when its time is over."""
     watch = Watch(spec(limit=200.0), fresh_model(spec(), small), small)
     looks = []
@@ -159,7 +159,7 @@ def test_when_a_run_is_scored_and_ends(small):
         watch.looked = watch.seconds
         looks.append(watch.steps)
 
-    watch.look = look  # type: ignore[method-assign]
+    monkeypatch.setattr(watch, "look", look)
 
     def train():
         while True:
