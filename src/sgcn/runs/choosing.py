@@ -96,26 +96,16 @@ def decide(
     budget = config.training.loop.budget(len(_source(config, graph))) / 3
     if len(split_nodes(graph, 1)) == 0:
         return config
-    untried: list[str] = []
-    while tried:
-        part = min(1.0, budget / sum(_steps(key) * len(tried[key]) for key in tried))
-        if part * min(map(_steps, tried)) >= _LEAST:
-            break
-        keys = [key for key in tried if key not in config.asked] or [*tried]
-        untried.insert(0, keys[-1])
-        del tried[keys[-1]]
-    if untried:
-        say(f"the run is too short for trials of {', '.join(untried)}, which stay as usual")
+    part = _left_to_try(tried, config.asked, budget, say)
     best: _Trial | None = None
     usual = _cost(config, graph)
     for key, candidates in tried.items():
         configs = [_with(config, key, candidate) for candidate in candidates]
         costs = [_cost(each, graph) / usual for each in configs]
-        if key == "model.layers":
+        most = part * _steps(key) * min(costs)
+        planned = [max(5, int(most / cost)) for cost in costs]
+        if key == "model.layers":  # a deep step is dearer, and takes as many
             planned = [_steps(key)] * len(configs)
-        else:
-            most = part * _steps(key) * min(costs)
-            planned = [max(5, int(most / cost)) for cost in costs]
         if np.dot(planned, costs) > budget:
             say(f"{key} stays as usual: a third of the run has no room left for its trials")
             continue
@@ -135,6 +125,27 @@ def decide(
         value = best.words(key, by).split()[0]
         say(f"{key} = {value}, by validation {by} after {max(planned)} steps: {found}")
     return config
+
+
+def _left_to_try(
+    tried: dict[str, tuple[Any, ...]], asked: tuple[str, ...], budget: float,
+    say: Callable[[str], None],
+) -> float:  # fmt: skip
+    """What part of their steps the trials of ``tried`` take; too many of them are taken out.
+
+    The last ones go first, those that were asked for last of all.
+    """
+    part, out = 1.0, list[str]()
+    while tried:
+        part = min(1.0, budget / sum(_steps(key) * len(tried[key]) for key in tried))
+        if part * min(map(_steps, tried)) >= _LEAST:
+            break
+        keys = [key for key in tried if key not in asked] or [*tried]
+        out.insert(0, keys[-1])
+        del tried[keys[-1]]
+    if out:
+        say(f"the run is too short for trials of {', '.join(out)}, which stay as usual")
+    return part
 
 
 def _steps(key: str) -> int:
